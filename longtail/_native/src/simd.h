@@ -1,0 +1,20 @@
+// The vector kernels, in an AVX2 and a portable form; `simd()` is the one chosen for this process.
+#pragma once
+
+#include <cstdint>
+
+namespace longtail {
+
+struct Simd {
+    const char* name;
+    // Writes the positions i < n with values[i] > bound to `out` (room for n) and returns how many.
+    int64_t (*positions_above)(const float* values, int64_t n, float bound, int32_t* out);
+    // Σ a[i]·b[i]
+    float (*dot)(const float* a, const float* b, int64_t n);
+};
+
+const Simd& simd();
+extern const Simd portable_simd;
+extern const Simd* const avx2_simd;  // null where the compiler could not make it
+
+}  // namespace longtail

@@ -1,0 +1,51 @@
+// Compiled for AVX2 and FMA (CMakeLists.txt); nothing here may run before simd_portable.cpp has looked at
+// the processor, so this file includes no inline code that others share.
+#include "simd.h"
+
+#if defined(__AVX2__)
+
+#include <immintrin.h>
+
+namespace longtail {
+namespace {
+
+int64_t positions_above(const float* values, int64_t n, float bound, int32_t* out) {
+    const __m256 limit = _mm256_set1_ps(bound);
+    int64_t count = 0, i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 above = _mm256_cmp_ps(_mm256_loadu_ps(values + i), limit, _CMP_GT_OQ);
+        for (unsigned mask = _mm256_movemask_ps(above); mask; mask &= mask - 1)
+            out[count++] = static_cast<int32_t>(i + __builtin_ctz(mask));
+    }
+    for (; i < n; i++)
+        if (values[i] > bound) out[count++] = static_cast<int32_t>(i);
+    return count;
+}
+
+float dot(const float* a, const float* b, int64_t n) {
+    __m256 sum = _mm256_setzero_ps();
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) sum = _mm256_fmadd_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i), sum);
+    __m128 half = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps(sum, 1));
+    half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    half = _mm_add_ss(half, _mm_shuffle_ps(half, half, 1));
+    float total = _mm_cvtss_f32(half);
+    for (; i < n; i++) total += a[i] * b[i];
+    return total;
+}
+
+const Simd form = {"avx2", positions_above, dot};
+
+}  // namespace
+
+const Simd* const avx2_simd = &form;
+
+}  // namespace longtail
+
+#else
+
+namespace longtail {
+const Simd* const avx2_simd = nullptr;
+}
+
+#endif

@@ -1,0 +1,128 @@
+// Kernels over many texts in one buffer: gathering rows, counting words, hashing.
+#include "common.h"
+#include "unicode.h"
+
+namespace longtail {
+namespace {
+
+int64_t check_offsets(const In<uint8_t>& data, const In<int64_t>& offsets) {
+    const int64_t n = static_cast<int64_t>(offsets.shape(0)) - 1;
+    check(n >= 0 && offsets.data()[0] >= 0 && offsets.data()[n] <= static_cast<int64_t>(data.shape(0)),
+          "texts: offsets reach outside the data");
+    return n;
+}
+
+nb::tuple gather_texts(In<uint8_t> data, In<int64_t> offsets, In<int64_t> rows) {
+    const int64_t n = check_offsets(data, offsets), m = rows.shape(0);
+    const int64_t *cut = offsets.data(), *want = rows.data();
+    auto new_offsets = new_numpy<int64_t>({size_t(m + 1)});
+    int64_t* out_cut = new_offsets.data();
+    out_cut[0] = 0;
+    for (int64_t i = 0; i < m; i++) {
+        check(want[i] >= 0 && want[i] < n, "texts: row out of range");
+        out_cut[i + 1] = out_cut[i] + cut[want[i] + 1] - cut[want[i]];
+    }
+    auto new_data = new_numpy<uint8_t>({size_t(out_cut[m])});
+    uint8_t* out = new_data.data();
+    const uint8_t* in = data.data();
+    {
+        nb::gil_scoped_release nogil;
+        parallel_for(m, 4096, [&](int64_t i) {
+            std::memcpy(out + out_cut[i], in + cut[want[i]], out_cut[i + 1] - out_cut[i]);
+        });
+    }
+    return nb::make_tuple(new_data, new_offsets);
+}
+
+// Words of each text, as runs of anything but white space.
+Out<int32_t> count_words(In<uint8_t> data, In<int64_t> offsets) {
+    const int64_t n = check_offsets(data, offsets);
+    auto counts = new_numpy<int32_t>({size_t(n)});
+    int32_t* out = counts.data();
+    const uint8_t* in = data.data();
+    const int64_t* cut = offsets.data();
+    {
+        nb::gil_scoped_release nogil;
+        parallel_for(n, 256, [&](int64_t i) {
+            const uint8_t *p = in + cut[i], *end = in + cut[i + 1];
+            int32_t words = 0;
+            bool inside = false;
+            while (p < end) {
+                const bool space = char_kind(next_code(p, end)) & kSpace;
+                words += !space && !inside;
+                inside = !space;
+            }
+            out[i] = words;
+        });
+    }
+    return counts;
+}
+
+uint64_t mix(uint64_t h) {
+    h ^= h >> 33;
+    h *= 0xFF51AFD7ED558CCDull;
+    h ^= h >> 33;
+    h *= 0xC4CEB9FE1A85EC53ull;
+    return h ^ h >> 33;
+}
+
+uint64_t hash_bytes(const uint8_t* p, size_t size, uint64_t seed) {
+    uint64_t h = mix(seed + 0x9E3779B97F4A7C15ull) ^ size;
+    for (; size >= 8; p += 8, size -= 8) {
+        uint64_t word;
+        std::memcpy(&word, p, 8);
+        h = mix(h ^ word) + 0x9E3779B97F4A7C15ull;
+    }
+    uint64_t word = 0;
+    std::memcpy(&word, p, size);
+    return mix(h ^ word);
+}
+
+// Lower case, without digits and punctuation, white space folded to single blanks: what two texts that are
+// "the same but for numbers" share.
+void fold_text(const uint8_t* p, const uint8_t* end, std::string& out) {
+    out.clear();
+    bool gap = false;
+    while (p < end) {
+        const uint32_t code = next_code(p, end);
+        const uint8_t kind = char_kind(code);
+        if (kind & kSpace) gap = true;
+        if (!(kind & kLetterMask) || (kind & kDigit) || code == '_') continue;
+        if (gap && !out.empty()) out.push_back(' ');
+        gap = false;
+        append_utf8(out, char_lower(code));
+    }
+}
+
+// A 64-bit hash of each text, or (fold) of its folded form.
+Out<uint64_t> hash_texts(In<uint8_t> data, In<int64_t> offsets, uint64_t seed, bool fold) {
+    const int64_t n = check_offsets(data, offsets);
+    auto hashes = new_numpy<uint64_t>({size_t(n)});
+    uint64_t* out = hashes.data();
+    const uint8_t* in = data.data();
+    const int64_t* cut = offsets.data();
+    {
+        nb::gil_scoped_release nogil;
+        parallel_for(n, 256, [&](int64_t i) {
+            const uint8_t *p = in + cut[i], *end = in + cut[i + 1];
+            if (fold) {
+                thread_local std::string folded;
+                fold_text(p, end, folded);
+                out[i] = hash_bytes(reinterpret_cast<const uint8_t*>(folded.data()), folded.size(), seed);
+            } else {
+                out[i] = hash_bytes(p, end - p, seed);
+            }
+        });
+    }
+    return hashes;
+}
+
+}  // namespace
+
+void bind_text(nb::module_& m) {
+    m.def("gather_texts", &gather_texts);
+    m.def("count_words", &count_words);
+    m.def("hash_texts", &hash_texts);
+}
+
+}  // namespace longtail

@@ -1,0 +1,156 @@
+"""The label space: what the columns of Y and the indices of a Ranking stand for."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.core.errors import DataError, ParameterError, nearest, shorten
+from longtail.core.texts import Texts
+
+
+@dataclass(frozen=True)
+class Propensity:
+    """The constants A and B of the propensity model (Jain et al. 2016); 0.55, 1.5 unless the data says."""
+
+    A: float = 0.55
+    B: float = 1.5
+
+    def __post_init__(self) -> None:
+        for name, value in (("A", self.A), ("B", self.B)):
+            if not (np.isfinite(value) and value >= 0):
+                raise ParameterError(f"propensity {name} must be a number of at least 0; got {value!r}")
+
+    def of(self, counts: NDArray[Any], points: int) -> NDArray[np.float64]:
+        """p_l = 1 / (1 + C·exp(−A·ln(N_l + B))), C = (ln N − 1)(B + 1)^A, for label counts N_l of N points."""
+        C = (np.log(max(points, 1)) - 1) * (self.B + 1) ** self.A
+        # ln N − 1 is negative for fewer than three points, where the model says nothing: then p = 1
+        return np.asarray(1 / (1 + max(C, 0.0) * np.exp(-self.A * np.log(counts + self.B))))
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """L labels with stable string keys. Indices are internal, and never move.
+
+    `counts` (L,) and `points` are the label frequencies N_l and the number of points N of the *original*
+    training set, fixed when the data is read: propensities come from these, whatever is trained on.
+    Append-only: `add` appends, `remove` sets a tombstone that every scorer honours, `rename` keeps the index.
+    """
+
+    keys: Texts
+    texts: Texts | None = None
+    counts: NDArray[np.int64] = None  # type: ignore[assignment]  # zeros until a training set is known
+    points: int = 0
+    propensity: Propensity = Propensity()
+    removed: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        L = len(self.keys)
+        if self.counts is None:
+            object.__setattr__(self, "counts", np.zeros(L, np.int64))
+        for name in ("texts", "counts", "removed"):
+            value = getattr(self, name)
+            if value is not None and len(value) != L:
+                raise DataError(f"{name} of {len(value):,} labels given for {L:,} keys")
+
+    @classmethod
+    def of(cls, keys: Iterable[str], texts: Iterable[str] | None = None, **more: Any) -> Labels:
+        """From plain strings; refuses a key that stands twice."""
+        labels = cls(Texts.of(keys), None if texts is None else Texts.of(texts), **more)
+        labels.check_unique()
+        return labels
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __repr__(self) -> str:
+        return f"Labels({len(self):,}{', with text' if self.has_text else ''})"
+
+    @property
+    def has_text(self) -> bool:
+        """Whether labels come with a text of their own (label features, LF)."""
+        return self.texts is not None
+
+    @functools.cached_property
+    def propensities(self) -> NDArray[np.float64]:
+        """p_l (L,) of the original training set."""
+        return self.propensity.of(self.counts, self.points)
+
+    @functools.cached_property
+    def _index(self) -> dict[str, int]:
+        return {key: i for i, key in enumerate(self.keys)}
+
+    def check_unique(self) -> None:
+        """Refuse a key that stands twice."""
+        if len(self._index) != len(self.keys):
+            seen: set[str] = set()
+            twice = next(key for key in self.keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            raise DataError("the label list holds a key twice", found=twice, fix="keys must be unique")
+
+    def index(self, key: str) -> int:
+        """Index of a key; an unknown one is refused with the nearest known one."""
+        try:
+            return self._index[key]
+        except KeyError:
+            known = self._index if len(self) <= 50_000 else ()
+            raise ParameterError(f"no label has the key {shorten(key)}.{nearest_few(key, known)}") from None
+
+    def indices(self, keys: Iterable[str]) -> NDArray[np.int32]:
+        """Indices of many keys, −1 where unknown."""
+        get = self._index.get
+        return np.fromiter((get(key, -1) for key in keys), np.int32)
+
+    def add(self, keys: Iterable[str], texts: Iterable[str] | None = None) -> Labels:
+        """New labels at the end; they have no training examples."""
+        new = Texts.of(keys)
+        taken = self.indices(new) >= 0
+        if taken.any():
+            key = new[int(np.flatnonzero(taken)[0])]
+            raise ParameterError(f"label {shorten(key)} exists already; a key can only be added once")
+        if (texts is not None) != self.has_text:
+            raise ParameterError(f"the labels here {'have' if self.has_text else 'have no'} texts; so must new ones")
+        grown = replace(
+            self,
+            keys=self.keys + new,
+            texts=None if texts is None or self.texts is None else self.texts + Texts.of(texts),
+            counts=np.concatenate([self.counts, np.zeros(len(new), np.int64)]),
+            removed=None if self.removed is None else np.concatenate([self.removed, np.zeros(len(new), bool)]),
+        )
+        grown.check_unique()
+        return grown
+
+    def remove(self, keys: Iterable[str]) -> Labels:
+        """Set tombstones: the labels keep their indices and are never suggested again."""
+        removed = np.zeros(len(self), bool) if self.removed is None else self.removed.copy()
+        removed[[self.index(key) for key in keys]] = True
+        return replace(self, removed=removed)
+
+    def rename(self, names: Mapping[str, str]) -> Labels:
+        """Give labels new keys; indices stay."""
+        keys = list(self.keys)
+        for old, new in names.items():
+            keys[self.index(old)] = new
+        renamed = replace(self, keys=Texts.of(keys))
+        renamed.check_unique()
+        return renamed
+
+    def with_counts(self, counts: NDArray[Any], points: int) -> Labels:
+        """The same labels with the frequencies of a training set."""
+        return replace(self, counts=np.asarray(counts, np.int64), points=int(points))
+
+    def digest(self) -> str:
+        """SHA-256 over keys and texts: what a model must share with the data it is used on."""
+        hasher = hashlib.sha256(self.keys.digest().encode())
+        hasher.update(b"" if self.texts is None else self.texts.digest().encode())
+        return hasher.hexdigest()
+
+
+def nearest_few(key: str, known: Iterable[str]) -> str:
+    """Like `nearest`, without listing all of a large label space."""
+    return nearest(key, known).partition(" Known:")[0]

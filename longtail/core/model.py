@@ -1,0 +1,86 @@
+"""What every trained system is: something that ranks labels for texts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from longtail.core.errors import DataError, ParameterError, UnsupportedError, shorten
+from longtail.core.labels import Labels
+from longtail.core.ranking import Ranking, check_k
+from longtail.core.texts import Texts
+
+if TYPE_CHECKING:
+    from longtail.core.recipe import Recipe
+
+Inputs: TypeAlias = Texts | sp.csr_matrix  # what a point can be: a text, or a row of features
+
+
+class Model(ABC):
+    """A trained recipe. Only `predict` is required of an engine.
+
+    `about` is what is remembered of the training and shown by `longtail info`: corpus, digests, seed,
+    scores on the validation part, seconds. It holds JSON values only.
+    """
+
+    def __init__(self, recipe: Recipe, labels: Labels, about: dict[str, Any] | None = None):
+        self.recipe = recipe
+        self.labels = labels
+        self.about: dict[str, Any] = about or {}
+
+    def predict(self, x: Any, k: int = 5) -> Ranking:
+        """The k best labels for each point of `x`: a list of texts, or a sparse feature matrix."""
+        check_k(k)
+        points = self.check_inputs(x)
+        n = len(points) if isinstance(points, Texts) else points.shape[0]
+        if not n:
+            empty = (0, min(k, len(self.labels)))
+            return Ranking(np.empty(empty, np.int32), np.empty(empty, np.float32), self.labels)
+        return self.rank(points, k)
+
+    @abstractmethod
+    def rank(self, x: Inputs, k: int) -> Ranking:
+        """`predict` after its checks: `x` has at least one point and is of the kind `accepts` names."""
+
+    @property
+    @abstractmethod
+    def accepts(self) -> str | int:
+        """`"text"`, or the number of feature columns this model was trained on."""
+
+    def check_inputs(self, x: Any) -> Inputs:
+        """`x` as `Texts` or CSR; what this model cannot take is refused."""
+        if sp.issparse(x) or (isinstance(x, np.ndarray) and x.dtype.kind == "f"):
+            if self.accepts == "text":
+                raise ParameterError("this model was trained on texts; got a feature matrix")
+            X = sp.csr_matrix(x, dtype=np.float32)
+            if X.shape[1] != self.accepts:
+                raise ParameterError(f"this model takes {self.accepts:,} features; got {X.shape[1]:,} columns")
+            if not np.isfinite(X.data).all():
+                raise DataError("the feature matrix holds NaN or infinite values")
+            return X
+        if isinstance(x, str):
+            raise ParameterError(f"x must be a list of texts; got one string {shorten(x)}: wrap it in a list")
+        if self.accepts != "text":
+            raise ParameterError(f"this model was trained on a matrix of {self.accepts:,} features, not on texts")
+        if not isinstance(x, Texts):
+            x = list(x)
+            for i, text in enumerate(x):
+                if not isinstance(text, str):
+                    raise ParameterError(f"x must be a list of texts; item {i} is {shorten(text)}")
+        return Texts.of(x)
+
+    @abstractmethod
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, atomically."""
+
+    def explain(self, text: str, k: int = 5) -> Any:
+        """Why each of the k labels was suggested. Engines without an explanation refuse by name."""
+        raise UnsupportedError(f"recipe {self.recipe.name!r} cannot explain its suggestions")
+
+    def edit_labels(self, labels: Labels) -> Model:
+        """This model over an edited label space. Engines that must be retrained for it refuse by name."""
+        raise UnsupportedError(f"recipe {self.recipe.name!r} cannot change its labels; train it again")

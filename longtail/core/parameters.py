@@ -1,0 +1,109 @@
+"""Typed, validated parameters: one definition that Python, the command line and saved models read."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from typing import Any, ClassVar, Literal, Self, Union
+
+from longtail.core.errors import ParameterError, nearest, shorten
+
+
+def param(
+    default: Any,
+    help: str,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    above: float | None = None,
+) -> Any:
+    """A field of a `Parameters` dataclass with its default, its help line and the range it must lie in."""
+    bounds = {"at least": at_least, "at most": at_most, "above": above}
+    return dataclasses.field(default=default, metadata={"help": help, "bounds": bounds})
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """Base of parameter objects. Types may be int, float, bool, str, Literal[...] and unions of these with None."""
+
+    kind: ClassVar[str] = "parameters"
+
+    def __post_init__(self) -> None:
+        hints = typing.get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            value = _coerce(field.name, getattr(self, field.name), hints[field.name], self.kind)
+            _check_bounds(field, value, self.kind)
+            object.__setattr__(self, field.name, value)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The names of all parameters, in order."""
+        return [field.name for field in dataclasses.fields(cls)]
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """Build from named values (strings as the command line gives them too); refuses unknown names."""
+        for name in values:
+            if name not in cls.names():
+                raise ParameterError(f"{cls.kind} has no parameter {name!r}.{nearest(name, cls.names())}")
+        return cls(**values)
+
+    def changed(self) -> dict[str, Any]:
+        """What differs from the defaults: all that a saved model needs to remember."""
+        fields = dataclasses.fields(self)
+        return {f.name: getattr(self, f.name) for f in fields if getattr(self, f.name) != f.default}
+
+
+def describe_type(hint: Any) -> str:
+    """A type in words, for messages and `--help`."""
+    if hint is type(None):
+        return "none"
+    if typing.get_origin(hint) is Literal:
+        return "one of " + ", ".join(map(repr, typing.get_args(hint)))
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(describe_type(option) for option in typing.get_args(hint))
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(hint, str(hint))
+
+
+def _coerce(name: str, value: Any, hint: Any, kind: str) -> Any:
+    options = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
+    for option in options:
+        done, result = _as(value, option)
+        if done:
+            return result
+    raise ParameterError(f"{kind}: {name} must be {describe_type(hint)}; got {shorten(value)}")
+
+
+def _as(value: Any, hint: Any) -> tuple[bool, Any]:
+    """Whether `value` is, or spells, a value of one plain type; and that value."""
+    if typing.get_origin(hint) is Literal:
+        return value in typing.get_args(hint), value
+    if hint is type(None):
+        return value is None or value == "none", None
+    if hint is bool:
+        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        return (
+            (True, value) if isinstance(value, bool) else (str(value).lower() in words, words.get(str(value).lower()))
+        )
+    if hint in (int, float) and not isinstance(value, bool):
+        try:
+            number = hint(value)
+            return bool(number == float(value)), number
+        except (TypeError, ValueError):
+            return False, None
+    return hint is str and isinstance(value, str), value
+
+
+def _check_bounds(field: dataclasses.Field[Any], value: Any, kind: str) -> None:
+    bounds = field.metadata.get("bounds", {})
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return
+    broken = {
+        "at least": lambda bound: value < bound,
+        "at most": lambda bound: value > bound,
+        "above": lambda bound: value <= bound,
+    }
+    for word, bound in bounds.items():
+        if bound is not None and (broken[word](bound) or value != value):
+            raise ParameterError(f"{kind}: {field.name} must be {word} {bound}, but is {value!r}")

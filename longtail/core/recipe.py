@@ -1,0 +1,55 @@
+"""A recipe: a published system as validated parameters and one verb, `fit`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from longtail.core.errors import UnsupportedError
+from longtail.core.parameters import Parameters
+from longtail.core.registry import Registry
+
+if TYPE_CHECKING:  # the one place where core speaks of what stands above it, for types only
+    from longtail.core.model import Model
+    from longtail.core.run import Run
+    from longtail.data.corpus import Corpus
+
+
+@dataclass(frozen=True)
+class Recipe(Parameters):
+    """Base of all recipes. A subclass is a frozen dataclass whose fields are made with `param`.
+
+    `name` is what users type, `title` one line about it, `paper` where it was published (or "–"),
+    `needs` what the corpus must have: "text" for texts rather than features, "label text" for label texts.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str] = "–"
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.kind = f"recipe {cls.name!r}"
+
+    def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
+        """Train on `corpus.train`; the validation part is used for choices, test is never read."""
+        raise UnsupportedError(f"{self.kind} cannot be trained")
+
+    def check_corpus(self, corpus: Corpus) -> None:
+        """Refuse a corpus that lacks what this recipe needs, by name."""
+        if "text" in self.needs and not corpus.train.has_text:
+            raise UnsupportedError(
+                f"{self.kind} needs texts, but {corpus.name!r} has feature matrices only; "
+                "give it a corpus with texts, or take a recipe that works on features (`longtail recipes`)"
+            )
+        if "label text" in self.needs and not corpus.labels.has_text:
+            raise UnsupportedError(f"{self.kind} needs labels with texts, but those of {corpus.name!r} have none")
+
+
+recipes: Registry[type[Recipe]] = Registry("recipe")
+
+
+def recipe(name: str, **parameters: Any) -> Recipe:
+    """The recipe called `name` with these parameters; the rest at their defaults."""
+    return recipes[name].of(**parameters)

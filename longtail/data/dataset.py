@@ -1,0 +1,123 @@
+"""Points with their labels."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.core.errors import DataError, UnsupportedError
+from longtail.core.texts import Texts
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """N points.
+
+    `x`: texts, or an N×D CSR float32 feature matrix. `Y`: N×L CSR float32, values in (0, 1], soft targets
+    allowed. `ignore`: optional N×L boolean CSR of pairs that count neither as positive nor as negative (the
+    field's "filter pairs"). `groups`: optional key of each point; points of one group stay on one side of
+    a split.
+    """
+
+    x: Texts | sp.csr_matrix
+    Y: sp.csr_matrix
+    ignore: sp.csr_matrix | None = None
+    groups: Texts | None = None
+
+    def __post_init__(self) -> None:
+        N = self.Y.shape[0]
+        points = len(self.x) if isinstance(self.x, Texts) else self.x.shape[0]
+        if points != N:
+            raise DataError(f"{points:,} points but {N:,} rows of labels", fix="the two must be of one length")
+        if self.groups is not None and len(self.groups) != N:
+            raise DataError(f"{len(self.groups):,} group keys for {N:,} points")
+        if self.ignore is not None and self.ignore.shape != self.Y.shape:
+            raise DataError(f"ignored pairs of shape {self.ignore.shape} for labels of shape {self.Y.shape}")
+
+    def __len__(self) -> int:
+        return int(self.Y.shape[0])
+
+    @property
+    def has_text(self) -> bool:
+        """Whether points are texts rather than rows of features."""
+        return isinstance(self.x, Texts)
+
+    @property
+    def texts(self) -> Texts:
+        """The texts; refuses where there are only features."""
+        if not isinstance(self.x, Texts):
+            raise UnsupportedError("these points are rows of a feature matrix; there is no text to read")
+        return self.x
+
+    @property
+    def features(self) -> sp.csr_matrix:
+        """The feature matrix; refuses where there are texts."""
+        if isinstance(self.x, Texts):
+            raise UnsupportedError("these points are texts; an encoder must turn them into features first")
+        return self.x
+
+    def take(self, rows: NDArray[Any]) -> Dataset:
+        """The points at `rows`, in that order."""
+        return replace(
+            self,
+            x=self.x.take(rows) if isinstance(self.x, Texts) else self.x[rows],
+            Y=self.Y[rows],
+            ignore=None if self.ignore is None else self.ignore[rows],
+            groups=None if self.groups is None else self.groups.take(rows),
+        )
+
+    def truth(self) -> sp.csr_matrix:
+        """Y without the ignored pairs."""
+        return self.Y if self.ignore is None else without(self.Y, self.ignore)
+
+    def label_counts(self) -> NDArray[np.int64]:
+        """How many points have each label (L,)."""
+        return np.bincount(self.Y.indices, minlength=self.Y.shape[1])
+
+    def with_labels(self, columns: NDArray[np.int64], L: int) -> Dataset:
+        """The same points in another label space: label j moves to `columns[j]` of L; −1 drops it."""
+        ignore = None if self.ignore is None else move_columns(self.ignore, columns, L)
+        return replace(self, Y=move_columns(self.Y, columns, L), ignore=ignore)
+
+    def digest(self) -> str:
+        """SHA-256 of the content."""
+        hasher = hashlib.sha256()
+        for part in (self.x, self.Y, self.ignore, self.groups):
+            if part is None:
+                hasher.update(b"none")
+            elif isinstance(part, Texts):
+                hasher.update(part.digest().encode())
+            else:
+                hasher.update(repr(part.shape).encode())
+                for array, kind in (
+                    (part.indptr, np.int64),
+                    (part.indices, np.int32),
+                    (part.data, np.float32),
+                ):
+                    hasher.update(np.ascontiguousarray(array, kind).data)
+        return hasher.hexdigest()
+
+
+def move_columns(matrix: sp.csr_matrix, columns: NDArray[np.int64], width: int) -> sp.csr_matrix:
+    """Column j moved to `columns[j]` of `width`; columns sent to −1 are dropped."""
+    target = columns[matrix.indices]
+    keep = target >= 0
+    indptr = np.concatenate([[0], np.cumsum(keep)])[matrix.indptr]
+    moved = sp.csr_matrix((matrix.data[keep], target[keep].astype(np.int32), indptr), shape=(matrix.shape[0], width))
+    moved.sort_indices()
+    return moved
+
+
+def without(matrix: sp.csr_matrix, pairs: sp.csr_matrix) -> sp.csr_matrix:
+    """`matrix` without the entries stored in `pairs`."""
+    mask = sp.csr_matrix((np.ones(pairs.nnz, np.float32), pairs.indices, pairs.indptr), shape=pairs.shape)
+    hit = matrix.multiply(mask).tocsr()
+    left = (matrix - hit).tocsr()
+    left.eliminate_zeros()
+    left.sort_indices()
+    return left.astype(np.float32)
