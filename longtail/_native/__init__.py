@@ -6,7 +6,8 @@ the AVX2 forms off.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,14 @@ def contains(matrix: Csr, columns: NDArray[np.int32]) -> NDArray[np.bool_]:
     return pick(ones, columns) > 0
 
 
+def bootstrap_sums(values: NDArray[np.float64], resamples: int, seed: int, first: int = 0) -> NDArray[np.float64]:
+    """For each resample the column sums (resamples, M) over N rows drawn with replacement from `values` (N, M).
+
+    Resamples are numbered from `first`; what is drawn in one is a function of (seed, its number) alone.
+    """
+    return _kernels.bootstrap_sums(np.ascontiguousarray(values, np.float64), seed, first, resamples)
+
+
 def gather_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -65,6 +74,38 @@ def hash_texts(
 ) -> NDArray[np.uint64]:
     """A 64-bit hash of each text; with `fold` of its lower-cased form without digits and punctuation."""
     return _kernels.hash_texts(data, offsets, seed, fold)
+
+
+class JsonColumns(NamedTuple):
+    """What `json_columns` found: n objects, in order.
+
+    `lines` (n,): the line of each object, counted from 0. `strings`: for each field asked for (UTF-8 bytes,
+    byte lengths (n,)). `values`: (row lengths (n,), is_string, integers, string bytes, string lengths), the
+    flat values in order, integers and strings apart. `numbers`: (row lengths (n,), flat numbers). `integers`:
+    (n,). A missing field has length −1, or the lowest int64.
+    """
+
+    lines: NDArray[np.int64]
+    strings: list[tuple[NDArray[np.uint8], NDArray[np.int64]]]
+    values: list[tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]]
+    numbers: list[tuple[NDArray[np.int64], NDArray[np.float64]]]
+    integers: list[NDArray[np.int64]]
+
+
+def json_columns(
+    block: bytes,
+    *,
+    strings: Sequence[str] = (),
+    values: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+    integers: Sequence[str] = (),
+) -> JsonColumns | None:
+    """Fields of a block of JSON lines by their type; None where a line is anything but a plain such object.
+
+    None also stands for malformed JSON and invalid UTF-8: the caller finds out with a full parser.
+    """
+    found = _kernels.json_columns(block, list(strings), list(values), list(numbers), list(integers))
+    return None if found is None else JsonColumns(*found)
 
 
 def dot(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:

@@ -36,6 +36,11 @@ class Recipe(Parameters):
         """Train on `corpus.train`; the validation part is used for choices, test is never read."""
         raise UnsupportedError(f"{self.kind} cannot be trained")
 
+    @classmethod
+    def model_class(cls) -> type[Model]:
+        """The class of the models this recipe makes: what opens a saved one."""
+        raise UnsupportedError(f"{cls.kind} does not name the class of its models; a saved one cannot be opened")
+
     def check_corpus(self, corpus: Corpus) -> None:
         """Refuse a corpus that lacks what this recipe needs, by name."""
         if "text" in self.needs and not corpus.train.has_text:

@@ -38,6 +38,13 @@ class Texts(Sequence[str]):
         builder.extend(list(texts))
         return builder.finish()
 
+    @classmethod
+    def from_utf8(cls, data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Texts:
+        """From well-formed UTF-8 and the byte length of each text."""
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls(data, offsets)
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -123,12 +130,17 @@ class TextsBuilder:
             self._data += b"".join(encoded)
         self._lengths += lengths.tobytes()
 
+    def extend_utf8(self, data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> None:
+        """Append a chunk of strings given as well-formed UTF-8 and their byte lengths."""
+        self._data += data.data
+        self._lengths += np.ascontiguousarray(lengths, np.int64).data
+
     def finish(self) -> Texts:
         """The collected `Texts`; the builder must not be used afterwards."""
-        lengths = np.frombuffer(self._lengths, np.int64)
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        return Texts(np.frombuffer(self._data, np.uint8), offsets)
+        return Texts.from_utf8(np.frombuffer(self._data, np.uint8), np.frombuffer(self._lengths, np.int64))
+
+    def __len__(self) -> int:
+        return len(self._lengths) // 8
 
 
 def _encode(text: str) -> bytes:

@@ -9,6 +9,8 @@ namespace longtail {
 static std::atomic<int> thread_count{1};
 int threads() { return thread_count.load(); }
 
+void bind_bootstrap(nb::module_&);
+void bind_json_lines(nb::module_&);
 void bind_rank(nb::module_&);
 void bind_text(nb::module_&);
 
@@ -30,6 +32,8 @@ NB_MODULE(_kernels, m) {
         check(a.shape(0) == b.shape(0), "dot: lengths differ");
         return simd().dot(a.data(), b.data(), a.shape(0));
     });
+    bind_bootstrap(m);
+    bind_json_lines(m);
     bind_rank(m);
     bind_text(m);
 }

@@ -1,0 +1,41 @@
+"""`corpus.json`: what the data is, beside the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from longtail.core.errors import DataError, ParameterError
+from longtail.core.labels import Propensity
+
+FILE = "corpus.json"
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """The content of `corpus.json`, or an empty dict where there is none."""
+    path = folder / FILE
+    if not path.is_file():
+        return {}
+    try:
+        about = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise DataError("not valid JSON", where=path, line=error.lineno, found=error.msg) from None
+    if not isinstance(about, dict):
+        raise DataError("must hold one JSON object", where=path, found=about)
+    propensity_of(about, path)
+    if not isinstance(about.get("group", ""), str):
+        raise DataError("'group' must name a field", where=path, found=about["group"])
+    return about
+
+
+def propensity_of(about: dict[str, Any], path: Path | str = FILE) -> Propensity:
+    """The propensity constants that `corpus.json` gives, or the usual ones."""
+    given = about.get("propensity", {})
+    if not isinstance(given, dict) or not set(given) <= {"A", "B"}:
+        raise DataError("'propensity' must be an object with A and B", where=path, found=given)
+    try:
+        return Propensity(**{name: float(value) for name, value in given.items()})
+    except (TypeError, ValueError, ParameterError) as error:
+        raise DataError(f"'propensity' is wrong ({error})", where=path, found=given) from None

@@ -1,0 +1,77 @@
+"""Filter pairs: lines of "row label" that become `Dataset.ignore`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.core.errors import DataError
+from longtail.data.checks import Checks
+from longtail.data.dataset import Dataset
+from longtail.data.lines import line_chunks
+
+
+def find_filter(folder: Path, part: str) -> Path | None:
+    """The file of filter pairs of a part, if there is one."""
+    return next((p for end in ("", ".gz") if (p := folder / f"filter_labels_{part}.txt{end}").is_file()), None)
+
+
+def with_filter_pairs(
+    data: Dataset, path: Path | None, checks: Checks, rows: NDArray[np.int64] | None = None, points: int | None = None
+) -> Dataset:
+    """`data` with the pairs of a filter file as `ignore`.
+
+    Pairs name rows of the file the points came from: `rows` gives that row for each point where lines were
+    skipped, `points` how many rows the file had.
+    """
+    if path is None:
+        return data
+    N, L = data.Y.shape
+    points = N if points is None else points
+    row, label = _read_pairs(path, checks, points, L)
+    if rows is not None:
+        place = np.full(points, -1, np.int64)
+        place[rows] = np.arange(N)
+        row = place[row]
+        row, label = row[row >= 0], label[row >= 0]
+    ignore = sp.csr_matrix((np.ones(len(row), bool), (row, label)), shape=(N, L))
+    ignore.sum_duplicates()
+    return replace(data, ignore=ignore)
+
+
+def _read_pairs(path: Path, checks: Checks, points: int, L: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    found: list[NDArray[np.int64]] = [np.empty((0, 2), np.int64)]
+    for first, lines in line_chunks(path):
+        pairs = _parse(lines, first, path, checks)
+        outside = (pairs[:, 0] < 0) | (pairs[:, 0] >= points) | (pairs[:, 1] < 0) | (pairs[:, 1] >= L)
+        if outside.any():
+            at = int(np.argmax(outside))
+            line = next(n for n, text in enumerate(lines, first) if text.split() == [b"%d" % v for v in pairs[at]])
+            problem = f"a filter pair lies outside {points:,} points and {L:,} labels"
+            checks.bad(DataError(problem, where=path, line=line, found=tuple(pairs[at].tolist())))
+            pairs = pairs[~outside]
+        found.append(pairs)
+    pairs = np.concatenate(found)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _parse(lines: list[bytes], first: int, path: Path, checks: Checks) -> NDArray[np.int64]:
+    words = b" ".join(lines).split()
+    if len(words) == 2 * sum(1 for line in lines if line.strip()):
+        try:
+            return np.array(words, np.int64).reshape(-1, 2)
+        except (ValueError, OverflowError):
+            pass
+    pairs = []
+    for number, line in enumerate(lines, first):
+        parts = line.split()
+        if len(parts) == 2 and all(part.removeprefix(b"-").isdigit() for part in parts):
+            pairs.append((int(parts[0]), int(parts[1])))
+        elif parts:
+            problem = "a filter line must hold two whole numbers, row and label"
+            checks.bad(DataError(problem, where=path, line=number, found=line))
+    return np.array(pairs, np.int64).reshape(-1, 2)

@@ -1,0 +1,26 @@
+"""The field's formats, each in a file of its own with the same two verbs: `matches` and `read`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from longtail.core.registry import Registry
+from longtail.data.corpus import Corpus
+from longtail.data.options import ReadOptions
+
+
+@dataclass(frozen=True)
+class Format:
+    """`matches(path)` looks at names and first bytes only; `read(path, options)` gives the corpus."""
+
+    name: str
+    title: str
+    matches: Callable[[Path], bool]
+    read: Callable[[Path, ReadOptions], Corpus]
+
+
+# In the order in which they are tried: what is recognised surely comes first.
+formats: Registry[Format] = Registry("format")
+formats.add("jsonl", "longtail.data.formats.jsonl:FORMAT")

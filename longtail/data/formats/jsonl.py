@@ -1,0 +1,122 @@
+"""JSON lines: a folder of `train.jsonl[.gz]`, `dev…`, `test…`, `labels…`, or one file.
+
+A line is an object with `text` and `labels` (integers are rows of the label list, strings are keys), and
+optionally `weights` beside the labels, and a group field. With no label list, labels are inferred. The list
+has a `key` and optionally a `text` for each label. Filter pairs stand in `filter_labels_train.txt[.gz]`, ….
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from longtail import _native
+from longtail.core.errors import DataError
+from longtail.core.labels import Labels
+from longtail.core.texts import Texts, TextsBuilder
+from longtail.data.about import propensity_of, read_about
+from longtail.data.corpus import Corpus
+from longtail.data.filters import find_filter, with_filter_pairs
+from longtail.data.formats import Format
+from longtail.data.json_points import Fields, JsonPointsReader, parse_object
+from longtail.data.labelspace import InferredLabels, LabelSpace, ListedLabels
+from longtail.data.lines import Block, blocks, open_bytes, split_lines
+from longtail.data.options import ReadOptions
+
+ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
+
+
+def matches(path: Path) -> bool:
+    """A folder with a train file, or a file that begins with a JSON object."""
+    if path.is_dir():
+        return find(path, "train") is not None
+    with open_bytes(path) as file:
+        start = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return start.startswith(b"{")
+
+
+def find(folder: Path, stem: str) -> Path | None:
+    """The JSON-lines file of that name in a folder."""
+    return next((p for end in ENDINGS if (p := folder / f"{stem}{end}").is_file()), None)
+
+
+def read(path: Path, options: ReadOptions) -> Corpus:
+    """Read a folder, or one file as the training part."""
+    folder = path if path.is_dir() else None
+    about = {} if folder is None else read_about(folder)
+    files = {"train": path} if folder is None else {p: f for p in ("train", "dev", "test") if (f := find(folder, p))}
+    if "train" not in files:
+        raise DataError("the folder holds no train.jsonl or train.jsonl.gz", where=path)
+    listed = None if folder is None else find(folder, "labels")
+    space: LabelSpace = InferredLabels() if listed is None else ListedLabels(read_labels(listed, options))
+    text = tuple((options.text or "text").split(","))
+    fields = Fields(text, options.labels or "labels", group=options.group_by or about.get("group"))
+    readers = {part: JsonPointsReader(file, space, options, fields) for part, file in files.items()}
+    for reader in readers.values():
+        reader.read()
+    labels, final = space.finish()
+    data = {}
+    for part, reader in readers.items():
+        pairs = None if folder is None else find_filter(folder, part)
+        dataset = reader.builder.finish(len(labels), final)
+        data[part] = with_filter_pairs(dataset, pairs, options.checks, reader.rows(), reader.points)
+    labels = Labels(labels.keys, labels.texts, propensity=propensity_of(about))
+    name = about.get("name") or path.name.split(".")[0]
+    return Corpus(name, data["train"], labels, data.get("dev"), data.get("test"), about)
+
+
+def read_labels(path: Path, options: ReadOptions) -> Labels:
+    """A label list: `key` (else the row number), optional `text`; `id`, where given, must be the row."""
+    keys, texts = TextsBuilder(), TextsBuilder()
+    any_text = False
+    for block in blocks(path, options.progress):
+        rows, some_key, some_text, ids = _label_columns(block, path, len(keys))
+        wrong = np.flatnonzero((ids != np.iinfo(np.int64).min) & (ids != np.arange(len(ids)) + len(keys)))
+        if len(wrong):
+            at = int(wrong[0])
+            problem = f"the label with id {ids[at]} stands on row {len(keys) + at} of the list"
+            raise DataError(problem, where=path, line=int(rows[at]), fix="ids must count the rows from 0")
+        keys.extend_utf8(some_key.data, some_key.byte_lengths)
+        any_text |= some_text is not None
+        texts.extend([""] * len(rows)) if some_text is None else texts.extend_utf8(
+            some_text.data, some_text.byte_lengths
+        )
+    if not len(keys):
+        raise DataError("the label list is empty", where=path)
+    labels = Labels(keys.finish(), texts.finish() if any_text else None)
+    try:
+        labels.check_unique()
+    except DataError as error:
+        raise DataError(error.problem, where=path, found=error.found, fix=error.fix) from None
+    return labels
+
+
+def _label_columns(block: Block, path: Path, before: int) -> tuple[np.ndarray, Texts, Texts | None, np.ndarray]:
+    """Lines, keys, texts (None where no label has one) and ids (the lowest int64 where missing) of a block."""
+    found = _native.json_columns(block.data, strings=["key", "text"], integers=["id"])
+    if found is not None and len(found.lines):
+        (key_data, key_sizes), (text_data, text_sizes) = found.strings
+        if key_sizes.min() >= 0:
+            texts = None if text_sizes.max() < 0 else Texts.from_utf8(text_data, np.maximum(text_sizes, 0))
+            return found.lines + block.first, Texts.from_utf8(key_data, key_sizes), texts, found.integers[0]
+    rows: list[int] = []
+    keys: list[str] = []
+    names: list[str | None] = []
+    ids: list[int] = []
+    for number, line in enumerate(split_lines(block.data), block.first):
+        if line.strip():
+            label = parse_object(line, path, number)
+            key, text, place = label.get("key", str(before + len(keys))), label.get("text"), label.get("id")
+            if not isinstance(key, str) or not isinstance(text, str | None) or not isinstance(place, int | None):
+                problem = "a label must have a key and a text that are strings, and an id that is a whole number"
+                raise DataError(problem, where=path, line=number, found=label)
+            rows.append(number)
+            keys.append(key)
+            names.append(text)
+            ids.append(np.iinfo(np.int64).min if place is None else place)
+    texts = None if all(name is None for name in names) else Texts.of([name or "" for name in names])
+    return np.array(rows, np.int64), Texts.of(keys), texts, np.array(ids, np.int64)
+
+
+FORMAT = Format("jsonl", "JSON lines: train.jsonl[.gz], test…, dev…, labels…; or one file", matches, read)

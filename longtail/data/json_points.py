@@ -1,0 +1,176 @@
+"""Points from JSON lines, whatever the fields are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from longtail import _native
+from longtail.core.errors import DataError
+from longtail.core.texts import Texts
+from longtail.data.builder import Chunk, PointsBuilder
+from longtail.data.checks import Checks
+from longtail.data.labelspace import LabelSpace, Values
+from longtail.data.lines import Block, blocks, decode_line, split_lines
+from longtail.data.options import ReadOptions
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Names of the fields of a point. Several text fields are joined by a blank; those in `optional` may lack."""
+
+    text: tuple[str, ...] = ("text",)
+    labels: str = "labels"
+    weights: str = "weights"
+    group: str | None = None
+    optional: frozenset[str] = frozenset()
+
+
+class JsonPointsReader:
+    """Reads one file into a builder, block by block: natively, and line by line where a block has something odd."""
+
+    def __init__(self, path: Path, space: LabelSpace, options: ReadOptions, fields: Fields):
+        self.path, self.fields = path, fields
+        self.checks: Checks = options.checks
+        self.label_sep, self.progress = options.label_sep, options.progress
+        self.builder = PointsBuilder(space, self.checks, path)
+        self.points = 0  # objects seen, those skipped too: what filter pairs count
+        self._blank_lines: list[NDArray[np.int64]] = []
+
+    def read(self) -> None:
+        """Read the whole file."""
+        for block in blocks(self.path, self.progress):
+            chunk = self._columns(block) or self._line_by_line(block)
+            if len(chunk.lengths):
+                self.builder.add(chunk)
+        if not self.points:
+            raise DataError("the file holds no point", where=self.path)
+
+    def rows(self) -> NDArray[np.int64]:
+        """For each kept point its place among all objects of the file."""
+        lines = self.builder.lines
+        blank = np.concatenate([np.empty(0, np.int64), *self._blank_lines])
+        return lines - 1 - np.searchsorted(blank, lines)
+
+    def _columns(self, block: Block) -> Chunk | None:
+        fields = self.fields
+        names = [*fields.text, *([] if fields.group is None else [fields.group])]
+        found = _native.json_columns(block.data, strings=names, values=[fields.labels], numbers=[fields.weights])
+        if found is None or not len(found.lines):
+            return None
+        lengths, is_string, integers, data, sizes = found.values[0]
+        required = [n for name, (_, n) in zip(names, found.strings, strict=True) if name not in fields.optional]
+        if min(int(n.min()) for n in (lengths, *required)) < 0:
+            return None
+        weight_lengths, numbers = found.numbers[0]
+        weights = numbers if np.array_equal(weight_lengths, lengths) else None
+        if weights is None and weight_lengths.max() >= 0:
+            return None
+        values = mixed_values(is_string, integers, Texts.from_utf8(data, sizes))
+        texts = joined([Texts.from_utf8(data, np.maximum(n, 0)) for data, n in found.strings[: len(fields.text)]])
+        groups = None if fields.group is None else Texts.from_utf8(*found.strings[-1])
+        self.points += len(found.lines)
+        self._note_blank(found.lines, block)
+        return Chunk(found.lines + block.first, texts, values, lengths, weights, groups)
+
+    def _line_by_line(self, block: Block) -> Chunk:
+        good = list(self._good_points(block))
+        numbers = [number for number, _ in good]
+        labels = [self._labels(point) for _, point in good]
+        weights = None
+        if any(self.fields.weights in point for _, point in good):
+            weights = [p.get(self.fields.weights) or [1.0] * len(row) for (_, p), row in zip(good, labels, strict=True)]
+        groups = None if self.fields.group is None else [str(point[self.fields.group]) for _, point in good]
+        return Chunk.of(numbers, [self._text(point) for _, point in good], labels, weights, groups)
+
+    def _good_points(self, block: Block) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(line, point) of the lines that are points; blank lines are passed over, others are bad."""
+        lines, first = split_lines(block.data), block.first
+        full = np.flatnonzero([bool(line.strip()) for line in lines])
+        self._note_blank(full, block)
+        for at in full.tolist():
+            self.points += 1
+            try:
+                point = parse_object(lines[at], self.path, first + at)
+                self._check(point, first + at)
+                yield first + at, point
+            except DataError as error:
+                self.checks.bad(error)
+
+    def _note_blank(self, objects: NDArray[np.int64], block: Block) -> None:
+        if len(objects) < block.lines:
+            self._blank_lines.append(np.setdiff1d(np.arange(block.lines), objects) + block.first)
+
+    def _check(self, point: dict[str, Any], number: int) -> None:
+        """Refuse a point that lacks a field or has one of the wrong type."""
+        where: dict[str, Any] = {"where": self.path, "line": number}
+        options = [(name, "text") for name in self.fields.text if name not in self.fields.optional]
+        options.append((self.fields.labels, "labels"))
+        if self.fields.group is not None:
+            options.append((self.fields.group, "group-by"))
+        for name, option in options:
+            if name not in point:
+                fix = f"name the field with --{option}"
+                raise DataError(f"the field {name!r} is missing", **where, found=sorted(point), fix=fix)
+        for name in self.fields.text:
+            if not isinstance(point.get(name, ""), str):
+                raise DataError(f"the field {name!r} must be text", **where, found=point[name])
+        labels = point[self.fields.labels]
+        if isinstance(labels, str) and self.label_sep is None:
+            raise DataError("the labels are one string", **where, found=labels, fix="cut it with --label-sep")
+        if not isinstance(labels, list | str):
+            raise DataError("the labels must be a list", **where, found=labels)
+        weights = point.get(self.fields.weights)
+        count = len(self._labels(point))
+        numbers_only = isinstance(weights, list) and all(type(w) in (int, float) for w in weights)
+        if weights is not None and not (numbers_only and len(weights) == count):
+            problem = f"{self.fields.weights!r} must be a list of {count} numbers, one for each label"
+            raise DataError(problem, **where, found=weights)
+
+    def _labels(self, point: dict[str, Any]) -> list[Any]:
+        labels = point[self.fields.labels]
+        return split_labels(labels, self.label_sep or " ") if isinstance(labels, str) else labels
+
+    def _text(self, point: dict[str, Any]) -> str:
+        return " ".join(text for name in self.fields.text if (text := point.get(name, "")))
+
+
+def parse_object(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    """One line as a JSON object, or a DataError that says where it stops being one."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        decode_line(line, path, number)  # invalid UTF-8 has a message of its own
+        problem = f"not valid JSON ({error.msg} at column {error.colno})"
+        raise DataError(problem, where=path, line=number, found=line) from None
+    if not isinstance(value, dict):
+        raise DataError("a line must hold a JSON object", where=path, line=number, found=value)
+    return value
+
+
+def split_labels(cell: str, separator: str) -> list[str]:
+    """A label cell cut at `separator`, blanks around labels and empty ones dropped."""
+    return [label for part in cell.split(separator) if (label := part.strip())]
+
+
+def mixed_values(is_string: NDArray[np.uint8], integers: NDArray[np.int64], strings: Texts) -> Values:
+    """Label values in order: an array where all are integers, else a list."""
+    if not len(strings):
+        return integers
+    if not len(integers):
+        return list(strings)
+    numbers, names = iter(integers.tolist()), iter(strings)
+    return [next(names) if text else next(numbers) for text in is_string.tolist()]
+
+
+def joined(columns: list[Texts]) -> Texts:
+    """Several text columns as one, contents joined by a blank, empty ones left out."""
+    if len(columns) == 1:
+        return columns[0]
+    return Texts.of([" ".join(filter(None, parts)) for parts in zip(*columns, strict=True)])

@@ -1,0 +1,103 @@
+"""Reading text files in chunks of lines: plain or gzip, with or without byte-order mark, LF or CRLF."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple, cast
+
+import numpy as np
+
+from longtail.core.errors import DataError
+from longtail.core.progress import Progress
+
+CHUNK = 1 << 20  # bytes read at a time: what a reader holds beside its result is a few of these, in cache
+GZIP_MAGIC = b"\x1f\x8b"
+UTF8_BOM = b"\xef\xbb\xbf"
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked if it is gzip whatever its name says."""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(2)
+        return cast(IO[bytes], gzip.open(path, "rb")) if magic == GZIP_MAGIC else path.open("rb")
+    except OSError as error:
+        raise DataError("the file cannot be opened", where=path, found=error.strerror or str(error)) from error
+
+
+class Block(NamedTuple):
+    """Whole lines, ending in LF: the number of the first (from 1), how many, and their bytes."""
+
+    first: int
+    lines: int
+    data: bytes
+
+
+def blocks(path: Path, progress: Progress | None = None) -> Iterator[Block]:
+    """The lines of a file in blocks of about a megabyte.
+
+    A byte-order mark is dropped. A gzip stream that ends early or is damaged is refused with the line that was
+    reached, and so is UTF-16, which no reader here could make sense of.
+    """
+    first, rest = 1, b""
+    with open_bytes(path) as stream, (progress or Progress()).bar(f"reading {path.name}", unit="lines") as bar:
+        while block := _read(stream, path, first):
+            if first == 1 and not rest:
+                block = _without_mark(block, path)
+            cut = block.rfind(b"\n") + 1
+            if not cut:
+                rest += block
+                continue
+            whole, rest = rest + block[:cut], block[cut:]
+            count = int(np.count_nonzero(np.frombuffer(whole, np.uint8) == ord("\n")))
+            yield Block(first, count, whole)
+            first += count
+            bar.advance(count)
+        if rest:
+            yield Block(first, 1, rest + b"\n")
+
+
+def line_chunks(path: Path, progress: Progress | None = None) -> Iterator[tuple[int, list[bytes]]]:
+    """(number of the first line, lines without their ends): `blocks` cut up, CRLF read as LF."""
+    for block in blocks(path, progress):
+        yield block.first, split_lines(block.data)
+
+
+def split_lines(block: bytes) -> list[bytes]:
+    """The lines of a block that ends in LF, without their ends; CRLF is read as LF."""
+    if b"\r\n" in block:
+        block = block.replace(b"\r\n", b"\n")
+    lines = block.split(b"\n")
+    lines.pop()  # what follows the last line end
+    return lines
+
+
+def _read(stream: IO[bytes], path: Path, line: int) -> bytes:
+    try:
+        return stream.read(CHUNK)
+    except EOFError:
+        problem, fix = "the gzip file ends before its end mark: it was cut short", "copy or download it again"
+    except (zlib.error, gzip.BadGzipFile) as error:
+        problem, fix = f"the gzip file is damaged ({error})", "copy or download it again"
+    except OSError as error:
+        problem, fix = f"reading failed ({error.strerror or error})", "check the disk"
+    raise DataError(problem, where=path, line=line, fix=fix)
+
+
+def _without_mark(block: bytes, path: Path) -> bytes:
+    if block.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError("the file is UTF-16", where=path, line=1, found=block[:2], fix="save it as UTF-8")
+    return block.removeprefix(UTF8_BOM)
+
+
+def decode_line(line: bytes, path: Path, number: int) -> str:
+    """A line as text; invalid UTF-8 is refused with its place and bytes."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        around = line[max(0, error.start - 10) : error.end + 10]
+        problem = f"invalid UTF-8 at byte {error.start + 1} of the line"
+        raise DataError(problem, where=path, line=number, found=around, fix="save the file as UTF-8") from None

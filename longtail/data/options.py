@@ -1,0 +1,24 @@
+"""How to read: what a user may say about a data set that the files themselves do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from longtail.core.progress import Progress
+from longtail.data.checks import Checks
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """`text`, `labels`, `group_by` name fields or columns; `label_sep` cuts a label column.
+
+    `text` may name several fields joined by commas: their contents are joined by a blank. None stands for
+    the format's usual names.
+    """
+
+    text: str | None = None
+    labels: str | None = None
+    label_sep: str | None = None
+    group_by: str | None = None
+    checks: Checks = field(default_factory=Checks)
+    progress: Progress = field(default_factory=Progress)

@@ -1,0 +1,65 @@
+"""`read`: any data set the field writes, as a Corpus."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from longtail.core.errors import DataError
+from longtail.core.progress import Progress
+from longtail.data.checks import Checks, OnBadLine
+from longtail.data.corpus import Corpus
+from longtail.data.formats import Format, formats
+from longtail.data.options import ReadOptions
+
+log = logging.getLogger("longtail")
+BUNDLED = Path(__file__).parent / "bundled"
+
+
+def read(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    text: str | None = None,
+    labels: str | None = None,
+    label_sep: str | None = None,
+    group_by: str | None = None,
+    on_bad_line: OnBadLine = "error",
+    progress: Progress | None = None,
+) -> Corpus:
+    """Read a folder or file, or a bundled corpus by its name ("debian-related").
+
+    The format is found by looking, or forced by `format`. `text`, `labels`, `group_by` name fields or
+    columns and `label_sep` cuts a label column, where the format has such; `on_bad_line="skip"` leaves bad
+    lines out and says how many. Nothing is ever written beside the data.
+    """
+    place = locate(path)
+    chosen = formats[format] if format else detect(place)
+    checks = Checks(on_bad_line)
+    options = ReadOptions(text, labels, label_sep, group_by, checks, progress or Progress())
+    corpus = chosen.read(place, options)
+    checks.tell()
+    log.info("read %s as %s: %r", place, chosen.name, corpus)
+    return corpus
+
+
+def locate(path: str | Path) -> Path:
+    """The path itself if it exists, else the bundled corpus of that name."""
+    place = Path(path)
+    if place.exists():
+        return place
+    bundled = sorted(folder.name for folder in BUNDLED.iterdir() if folder.is_dir()) if BUNDLED.is_dir() else []
+    if str(path) in bundled:
+        return BUNDLED / str(path)
+    raise DataError("there is no such file or folder", where=path, fix=f"bundled corpora are: {', '.join(bundled)}")
+
+
+def detect(path: Path) -> Format:
+    """The first format that recognises the path."""
+    for name in formats:
+        if formats[name].matches(path):
+            return formats[name]
+    found: Any = sorted(p.name for p in path.iterdir())[:8] if path.is_dir() else path.name
+    known = ", ".join(formats)
+    raise DataError("no known format", where=path, found=found, fix=f"name one with --format: {known}")
