@@ -108,6 +108,107 @@ def json_columns(
     return None if found is None else JsonColumns(*found)
 
 
+class TermCounts(NamedTuple):
+    """What `fit_terms` found: the vocabulary (UTF-8 and offsets), in how many texts each term stands, and the
+    counts as CSR arrays; how many characters were in scripts without spaces, and how many words were not."""
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    texts_with: NDArray[np.int64]
+    counts: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+    unspaced: int
+    words: int
+
+
+def fit_terms(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    *,
+    ngrams: tuple[int, int] = (1, 1),
+    min_texts: int = 1,
+    max_texts: int = 2**62,
+    limit: int | None = None,
+) -> TermCounts:
+    """Count word n-grams of texts and make the vocabulary of those in `min_texts` to `max_texts` texts.
+
+    With `limit`, the most common of them. Terms are sorted by their bytes.
+    """
+    found = _kernels.fit_terms(data, offsets, *ngrams, min_texts, max_texts, -1 if limit is None else limit)
+    return TermCounts(*found)
+
+
+class TermIndex:
+    """A vocabulary ready to count the terms of texts."""
+
+    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64], ngrams: tuple[int, int]):
+        self._index = _kernels.TermIndex(data, offsets, *ngrams)
+
+    def count(
+        self, data: NDArray[np.uint8], offsets: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+        """CSR arrays of the counts of known terms."""
+        return self._index.count(data, offsets)
+
+
+def nearest_sparse(lists: Csr, queries: Csr, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """For each query row the k columns of `lists` (terms × documents, CSR) with the largest product above 0."""
+    return _kernels.nearest_sparse(*_csr(lists), lists.shape[1], *_csr(queries), k)
+
+
+class SparseRows(NamedTuple):
+    """What `sparse_rows` found: n rows, in order; the entries of a bad row are left out.
+
+    `label_lengths` (n,) and `label_indices`: the label list of each row, laid flat. `lengths` (n,), `indices`,
+    `values`: its pairs. Both are sorted and without repetitions within rows. `bad` (m, 4): row, reason, and
+    start and stop in the block of what is wrong. `merged`: labels that stood twice in a row, the first such row
+    (−1 if none), and the same for pairs.
+    """
+
+    label_lengths: NDArray[np.int64]
+    label_indices: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+    bad: NDArray[np.int64]
+    merged: NDArray[np.int64]
+
+
+def sparse_rows(block: bytes, columns: int, *, start: int = 0, labels: int = -1, weights: bool = False) -> SparseRows:
+    """Rows of "index:value" with indices below `columns`, from byte `start` of a block of lines.
+
+    With `labels` ≥ 0 a row begins with a list of label indices below it. With `weights` values are label weights,
+    which must be above 0 and at most 1, and of which the largest stays where a label stands twice; else they are
+    features, which are added up.
+    """
+    found = SparseRows(*_kernels.sparse_rows(block, start, labels, columns, weights))
+    return found._replace(bad=found.bad.reshape(-1, 4))
+
+
+def sparse_lines(matrix: Csr, first: int, last: int, labels: Csr | None = None) -> bytes:
+    """Rows first … last − 1 as lines of "index:value", values exact; with `labels` their indices in front."""
+    listed = matrix if labels is None else labels
+    return _kernels.sparse_lines(*_csr(matrix), *_csr(listed)[:2], labels is not None, first, last)
+
+
+def vote(
+    voters: tuple[NDArray[np.int32], NDArray[np.float32]],
+    Y: Csr,
+    abstain: Csr | None,
+    share: float,
+    matches: tuple[NDArray[np.int32], NDArray[np.float32]],
+    removed: NDArray[np.bool_],
+    k: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The k best labels (N, k) by score(l) = share·Σ_i w_i y_il / (1 − Σ_i w_i [i abstains on l]) + match_l.
+
+    `voters` are rows of Y and their weights (N, m), adding up to 1 in a row, and `matches` labels and what each
+    is worth (N, m′); −1 ends a row. Labels in `removed` (L,) and those that score 0 are left out.
+    """
+    pairs = (np.empty(0, np.int64), np.empty(0, np.int32)) if abstain is None else _csr(abstain)[:2]
+    arrays = [np.ascontiguousarray(a) for a in (*voters, *matches)]
+    return _kernels.vote(*arrays[:2], *_csr(Y), *pairs, share, *arrays[2:], removed.astype(np.uint8), k)
+
+
 def dot(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
     """Σ a·b in float32."""
     return _kernels.dot(a, b)

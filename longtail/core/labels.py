@@ -6,6 +6,7 @@ import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,12 +87,12 @@ class Labels:
     def _index(self) -> dict[str, int]:
         return {key: i for i, key in enumerate(self.keys)}
 
-    def check_unique(self) -> None:
-        """Refuse a key that stands twice."""
+    def check_unique(self, where: str | Path | None = None) -> None:
+        """Refuse a key that stands twice, in the list `where`."""
         if len(self._index) != len(self.keys):
             seen: set[str] = set()
             twice = next(key for key in self.keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            raise DataError("the label list holds a key twice", found=twice, fix="keys must be unique")
+            raise DataError("the label list holds a key twice", where=where, found=twice, fix="keys must be unique")
 
     def index(self, key: str) -> int:
         """Index of a key; an unknown one is refused with the nearest known one."""

@@ -99,9 +99,9 @@ class Ranking:
             fresh = ~(head[None, :, None] == have[:, None, :]).any(2)  # (rows, 2k)
             place = (have >= 0).sum(1)[:, None] + np.cumsum(fresh, 1) - 1
             r, c = np.nonzero(fresh & (place < self.k))
-            floor = np.where(have >= 0, values[part], np.inf).min(1, initial=np.inf)
-            shift = np.minimum(0, floor - scores[0] - np.abs(floor) * 1e-6)
-            shift[~np.isfinite(shift)] = 0
+            lowest = np.where(have >= 0, values[part], np.float32(np.inf)).min(1, initial=np.inf)
+            room = lowest - scores[0]
+            shift = np.where(np.isfinite(room), np.minimum(0, room), 0).astype(np.float32)
             indices[part[r], place[r, c]] = head[c]
             values[part[r], place[r, c]] = scores[c] + shift[r]
         return replace(self, indices=indices, scores=values)

@@ -28,6 +28,9 @@ class Registry(Mapping[str, T], Generic[T]):
         module, _, attribute = self._places[name].partition(":")
         return cast(T, getattr(importlib.import_module(module), attribute))
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
 

@@ -71,6 +71,20 @@ class Dataset:
             groups=None if self.groups is None else self.groups.take(rows),
         )
 
+    def __add__(self, other: Dataset) -> Dataset:
+        """The points of both, these first."""
+        none = (len(self), self.Y.shape[1]), (len(other), other.Y.shape[1])
+        ignore = None
+        if self.ignore is not None or other.ignore is not None:
+            pairs = [
+                sp.csr_matrix(s, dtype=bool) if d.ignore is None else d.ignore
+                for d, s in zip((self, other), none, strict=True)
+            ]
+            ignore = sp.vstack(pairs, format="csr")
+        x = self.texts + other.texts if self.has_text else sp.vstack([self.features, other.features], format="csr")
+        groups = None if self.groups is None or other.groups is None else self.groups + other.groups
+        return Dataset(x, sp.vstack([self.Y, other.Y], format="csr"), ignore, groups)
+
     def truth(self) -> sp.csr_matrix:
         """Y without the ignored pairs."""
         return self.Y if self.ignore is None else without(self.Y, self.ignore)

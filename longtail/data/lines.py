@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -28,6 +29,30 @@ def open_bytes(path: Path) -> IO[bytes]:
         raise DataError("the file cannot be opened", where=path, found=error.strerror or str(error)) from error
 
 
+def peek(path: Path, size: int = 1 << 16) -> bytes:
+    """The first bytes of a file, for `matches`: unpacked, without byte-order mark, as far as they can be read.
+
+    What is wrong with a damaged file is said when it is read in earnest.
+    """
+    with open_bytes(path) as stream:
+        try:
+            return next(_pieces(stream, size), b"")[:size].removeprefix(UTF8_BOM)
+        except (EOFError, OSError, zlib.error):
+            return b""
+
+
+def peek_lines(path: Path, count: int = 20) -> list[str]:
+    """The first lines that are not blank, at most `count`, for `matches`; none that the end of the look cut short."""
+    size, start = 1 << 14, b""
+    while size <= 1 << 24 and b"\n" not in start.strip():  # the first line is whole, however long
+        size *= 8
+        start = peek(path, size)
+        if len(start) < size - len(UTF8_BOM):
+            start += b"\n"  # the whole file
+    lines = start.decode("utf-8", "replace").split("\n")[:-1]
+    return [line for line in lines if line.strip()][:count]
+
+
 class Block(NamedTuple):
     """Whole lines, ending in LF: the number of the first (from 1), how many, and their bytes."""
 
@@ -44,7 +69,8 @@ def blocks(path: Path, progress: Progress | None = None) -> Iterator[Block]:
     """
     first, rest = 1, b""
     with open_bytes(path) as stream, (progress or Progress()).bar(f"reading {path.name}", unit="lines") as bar:
-        while block := _read(stream, path, first):
+        pieces = _pieces(stream, CHUNK)
+        while block := _next(pieces, path, first):
             if first == 1 and not rest:
                 block = _without_mark(block, path)
             cut = block.rfind(b"\n") + 1
@@ -75,9 +101,29 @@ def split_lines(block: bytes) -> list[bytes]:
     return lines
 
 
-def _read(stream: IO[bytes], path: Path, line: int) -> bytes:
+def _pieces(stream: IO[bytes], size: int) -> Iterator[bytes]:
+    """The stream in pieces of `size` bytes; what was read before a failure comes out before the failure does."""
+    read = cast(BufferedReader, stream).read1
+    failure: Exception | None = None
+    while failure is None:
+        parts, missing = [], size
+        try:
+            while missing > 0 and (part := read(missing)):
+                parts.append(part)
+                missing -= len(part)
+        except (EOFError, OSError, zlib.error) as error:
+            failure = error
+        if parts:
+            yield b"".join(parts)
+        elif failure is None:
+            return
+    raise failure
+
+
+def _next(pieces: Iterator[bytes], path: Path, line: int) -> bytes:
+    """The next piece, empty at the end; a failure is raised with the line that was reached."""
     try:
-        return stream.read(CHUNK)
+        return next(pieces, b"")
     except EOFError:
         problem, fix = "the gzip file ends before its end mark: it was cut short", "copy or download it again"
     except (zlib.error, gzip.BadGzipFile) as error:

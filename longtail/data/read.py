@@ -11,6 +11,7 @@ from longtail.core.progress import Progress
 from longtail.data.checks import Checks, OnBadLine
 from longtail.data.corpus import Corpus
 from longtail.data.formats import Format, formats
+from longtail.data.lines import peek
 from longtail.data.options import ReadOptions
 
 log = logging.getLogger("longtail")
@@ -52,7 +53,8 @@ def locate(path: str | Path) -> Path:
     bundled = sorted(folder.name for folder in BUNDLED.iterdir() if folder.is_dir()) if BUNDLED.is_dir() else []
     if str(path) in bundled:
         return BUNDLED / str(path)
-    raise DataError("there is no such file or folder", where=path, fix=f"bundled corpora are: {', '.join(bundled)}")
+    fix = f"bundled corpora are: {', '.join(bundled)}" if bundled else None
+    raise DataError("there is no such file or folder", where=path, fix=fix)
 
 
 def detect(path: Path) -> Format:
@@ -60,6 +62,8 @@ def detect(path: Path) -> Format:
     for name in formats:
         if formats[name].matches(path):
             return formats[name]
-    found: Any = sorted(p.name for p in path.iterdir())[:8] if path.is_dir() else path.name
+    found: Any = sorted(p.name for p in path.iterdir())[:8] if path.is_dir() else peek(path, 60)
+    if not path.is_dir() and found.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError("the file is UTF-16", where=path, line=1, found=found[:2], fix="save it as UTF-8")
     known = ", ".join(formats)
     raise DataError("no known format", where=path, found=found, fix=f"name one with --format: {known}")

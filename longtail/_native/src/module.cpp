@@ -11,7 +11,10 @@ int threads() { return thread_count.load(); }
 
 void bind_bootstrap(nb::module_&);
 void bind_json_lines(nb::module_&);
+void bind_nearest(nb::module_&);
 void bind_rank(nb::module_&);
+void bind_sparse_text(nb::module_&);
+void bind_terms(nb::module_&);
 void bind_text(nb::module_&);
 
 }  // namespace longtail
@@ -34,6 +37,9 @@ NB_MODULE(_kernels, m) {
     });
     bind_bootstrap(m);
     bind_json_lines(m);
+    bind_nearest(m);
     bind_rank(m);
+    bind_sparse_text(m);
+    bind_terms(m);
     bind_text(m);
 }

@@ -26,7 +26,7 @@ public:
         }
     }
 
-    bool full() const { return static_cast<int64_t>(heap_.size()) == k_; }
+    bool full() const { return k_ > 0 && static_cast<int64_t>(heap_.size()) == k_; }
     float worst() const { return heap_.front().first; }
     void clear() { heap_.clear(); }
 

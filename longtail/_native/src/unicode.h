@@ -12,8 +12,14 @@ constexpr uint8_t kLetterMask = 3;
 constexpr uint8_t kDigit = 4;
 constexpr uint8_t kSpace = 8;
 
-uint8_t char_kind(uint32_t code);
-uint32_t char_lower(uint32_t code);
+constexpr uint32_t kCodes = 0x110000;
+constexpr uint32_t kCasedCodes = 0x1F000;  // no character above has another case
+
+const uint8_t* kind_table();    // kCodes entries
+const uint32_t* lower_table();  // kCasedCodes entries
+
+inline uint8_t char_kind(uint32_t code) { return kind_table()[code]; }
+inline uint32_t char_lower(uint32_t code) { return code < kCasedCodes ? lower_table()[code] : code; }
 
 // The code point at `p`, which moves behind it. Malformed bytes give U+FFFD, one byte at a time.
 inline uint32_t next_code(const uint8_t*& p, const uint8_t* end) {

@@ -23,4 +23,12 @@ class Format:
 
 # In the order in which they are tried: what is recognised surely comes first.
 formats: Registry[Format] = Registry("format")
+formats.add("native", "longtail.data.formats.native:FORMAT")
 formats.add("jsonl", "longtail.data.formats.jsonl:FORMAT")
+formats.add("pecos", "longtail.data.formats.pecos:FORMAT")
+formats.add("attentionxml", "longtail.data.formats.attentionxml:FORMAT")
+formats.add("repository", "longtail.data.formats.repository:FORMAT")
+formats.add("huggingface", "longtail.data.formats.huggingface:FORMAT")
+formats.add("fasttext", "longtail.data.formats.fasttext:FORMAT")
+formats.add("annif", "longtail.data.formats.annif:FORMAT")
+formats.add("table", "longtail.data.formats.table:FORMAT")

@@ -21,19 +21,17 @@ from longtail.data.filters import find_filter, with_filter_pairs
 from longtail.data.formats import Format
 from longtail.data.json_points import Fields, JsonPointsReader, parse_object
 from longtail.data.labelspace import InferredLabels, LabelSpace, ListedLabels
-from longtail.data.lines import Block, blocks, open_bytes, split_lines
+from longtail.data.lines import Block, blocks, peek, split_lines
 from longtail.data.options import ReadOptions
 
 ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 
 
 def matches(path: Path) -> bool:
-    """A folder with a train file, or a file that begins with a JSON object."""
+    """A folder with a train file, or a file of such a name or that begins with a JSON object."""
     if path.is_dir():
         return find(path, "train") is not None
-    with open_bytes(path) as file:
-        start = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
-    return start.startswith(b"{")
+    return path.name.endswith(ENDINGS) or peek(path).lstrip().startswith(b"{")
 
 
 def find(folder: Path, stem: str) -> Path | None:
@@ -85,10 +83,7 @@ def read_labels(path: Path, options: ReadOptions) -> Labels:
     if not len(keys):
         raise DataError("the label list is empty", where=path)
     labels = Labels(keys.finish(), texts.finish() if any_text else None)
-    try:
-        labels.check_unique()
-    except DataError as error:
-        raise DataError(error.problem, where=path, found=error.found, fix=error.fix) from None
+    labels.check_unique(path)
     return labels
 
 

@@ -1,0 +1,5 @@
+"""`python -m longtail`."""
+
+from longtail.cli.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,118 @@
+// The float32 nearest to a decimal number, on any standard library and in any locale.
+#pragma once
+
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace longtail {
+
+enum class Number { kGood, kNone, kNotFinite, kGarbage };
+
+// Digits of a decimal number read into an integer: value = mantissa · 10^exponent, but for digits past the 19th,
+// which change it by less than 1e-18 of itself.
+struct Decimal {
+    bool negative = false;
+    uint64_t mantissa = 0;
+    int exponent = 0;
+    const char* start = nullptr;  // of the digits, for the exact way
+    const char* stop = nullptr;
+    int written = 0;  // the exponent behind the 'e'
+};
+
+inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+
+// The slow way, exact in all cases. The point is taken out, as strtof would look for that of the locale.
+inline float nearest_float(const Decimal& number) {
+    std::string text;
+    int exponent = number.written;
+    bool fraction = false;
+    for (const char* p = number.start; p < number.stop; p++) {
+        if (*p == '.') {
+            fraction = true;
+        } else {
+            text.push_back(*p);
+            exponent -= fraction;
+        }
+    }
+    text += 'e';
+    text += std::to_string(exponent);
+    return std::strtof(text.c_str(), nullptr);
+}
+
+inline float to_float(const Decimal& number) {
+    static const double kPowers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (number.mantissa == 0) return 0.0f;
+    if (number.exponent >= -22 && number.exponent <= 22) {
+        double value = static_cast<double>(number.mantissa);
+        if (number.exponent < 0) value /= kPowers[-number.exponent];
+        else value *= kPowers[number.exponent];
+        // At most three roundings (mantissa, product, dropped digits) lie behind `value`: it is off by less than
+        // four steps of a double. Rounding it to a float is right unless it lies that close to the middle of two.
+        uint64_t bits;
+        std::memcpy(&bits, &value, 8);
+        const int64_t from_middle = static_cast<int64_t>(bits & 0x1FFFFFFF) - 0x10000000;
+        const bool normal = value >= 2.0 * FLT_MIN && value < 0.5 * FLT_MAX;
+        if (normal && (from_middle > 4 || from_middle < -4)) return static_cast<float>(value);
+    }
+    return nearest_float(number);
+}
+
+inline bool is_word(const char* p, const char* end, const char* word) {
+    for (; *word; word++, p++)
+        if (p >= end || (*p | 0x20) != *word) return false;
+    return p == end;
+}
+
+// Reads [p, end), which must be one number from end to end.
+inline Number parse_float(const char* p, const char* end, float& out) {
+    if (p >= end) return Number::kNone;
+    Decimal number;
+    if (*p == '-' || *p == '+') number.negative = *p++ == '-';
+    number.start = p;
+    int digits = 0, dropped = 0, behind_point = 0;
+    bool any = false, fraction = false;
+    for (; p < end && (is_digit(*p) || (*p == '.' && !fraction)); p++) {
+        if (*p == '.') {
+            fraction = true;
+            continue;
+        }
+        any = true;
+        if (digits < 19) {
+            number.mantissa = number.mantissa * 10 + (*p - '0');
+            digits += number.mantissa != 0;
+            behind_point += fraction;
+        } else {
+            dropped += !fraction;
+        }
+    }
+    number.stop = p;
+    if (!any) {
+        if (fraction) return Number::kNone;
+        for (const char* word : {"nan", "inf", "infinity"})
+            if (is_word(p, end, word)) return Number::kNotFinite;
+        return Number::kNone;
+    }
+    if (p < end && (*p | 0x20) == 'e') {
+        const char* q = p + 1;
+        const bool down = q < end && *q == '-';
+        if (q < end && (*q == '-' || *q == '+')) q++;
+        if (q >= end || !is_digit(*q)) return Number::kGarbage;
+        int power = 0;
+        for (; q < end && is_digit(*q); q++) power = power < 100000 ? power * 10 + (*q - '0') : power;
+        number.written = down ? -power : power;
+        p = q;
+    }
+    if (p < end) return Number::kGarbage;
+    number.exponent = number.written + dropped - behind_point;
+    const float value = to_float(number);
+    if (!std::isfinite(value)) return Number::kNotFinite;
+    out = number.negative ? -value : value;
+    return Number::kGood;
+}
+
+}  // namespace longtail

@@ -1,0 +1,66 @@
+"""`longtail evaluate`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from typing import Any
+
+from longtail.cli.options import add_data_options, command, parse_ks, progress, read_data
+
+log = logging.getLogger("longtail")
+EXAMPLES = """
+longtail evaluate model debian-related
+longtail evaluate model debian-related --json
+longtail evaluate model debian-related --by-frequency
+longtail evaluate model new-tags.csv --text body --labels tags --label-sep ';'
+"""
+
+
+def add(commands: Any) -> None:
+    """Options of `evaluate`."""
+    parser = command(
+        commands,
+        "evaluate",
+        "score a model on a data set",
+        EXAMPLES,
+        "Score a model on a data set. Labels are joined by key; filter pairs are dropped from predictions and truth.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a folder made by `longtail train`")
+    parser.add_argument("data", metavar="DATA", help="a folder, a file, or the name of a bundled corpus")
+    parser.add_argument("--json", action="store_true", help='flat JSON, in percent: {"P@1": 31.5, …}')
+    parser.add_argument("--by-frequency", action="store_true", help="contributions of five bins of label frequency")
+    parser.add_argument("--part", choices=("train", "dev", "test"), help="default: test, else dev, else all there is")
+    parser.add_argument("--ks", type=parse_ks, default=(1, 3, 5), metavar="K,K", help="cut-offs (default: 1,3,5)")
+    add_data_options(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read, predict, score."""
+    from longtail.cli.show import console, dump, scores_table, table
+    from longtail.evidence.score import judge, part_of
+    from longtail.store import load
+
+    model = load(args.model)
+    corpus = read_data(args)
+    name, data = part_of(corpus, args.part)
+    warn_if_seen(model, corpus, name)
+    report = judge(model, data, corpus.labels, args.ks, progress(args)).report(args.ks)
+    if args.json:
+        extra = {"by_frequency": report.to_json()["by_frequency"]} if args.by_frequency else {}
+        print(dump({key: round(value, 4) for key, value in report.scores.items()} | extra))  # noqa: T201
+        return
+    out = console()
+    out.print(scores_table(report.scores, f"{model.recipe.name} on {corpus.name} ({name}: {report.points:,} points)"))
+    if args.by_frequency:
+        if not report.by_frequency:
+            log.warning("the training counts of the labels are not known: no bins by frequency")
+        columns = ["bin", "labels", "training examples", f"part of P@{report.k}"]
+        rows = [[row.name, row.labels, row.span, row.contribution] for row in report.by_frequency]
+        out.print(table(columns, rows, "By label frequency, five bins of equal volume"))
+
+
+def warn_if_seen(model: Any, corpus: Any, part: str) -> None:
+    """Say so when the points may be those the model was trained on."""
+    if part == "train" and model.about.get("corpus", {}).get("digest") == corpus.digest:
+        log.warning("this is the very data the model was trained on: the scores say nothing about new texts")

@@ -1,0 +1,41 @@
+"""`longtail inspect`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from longtail.cli.options import add_data_options, command, read_data
+
+EXAMPLES = """
+longtail inspect debian-related
+longtail inspect my-folder --html report.html
+longtail inspect tags.csv --text body --labels tags --label-sep ';' --json
+"""
+
+
+def add(commands: Any) -> None:
+    """Options of `inspect`."""
+    parser = command(commands, "inspect", "show what a corpus holds: sizes, label frequencies, duplicates", EXAMPLES)
+    parser.add_argument("data", metavar="DATA", help="a folder, a file, or the name of a bundled corpus")
+    parser.add_argument("--html", metavar="FILE", help="also write a self-contained page with plots")
+    parser.add_argument("--json", action="store_true", help="JSON instead of tables")
+    add_data_options(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read, count, show."""
+    from longtail.cli.show import console, dump
+    from longtail.data.inspect_page import page
+    from longtail.data.statistics import describe, render
+
+    statistics = describe(read_data(args))
+    if args.html:
+        Path(args.html).write_text(page(statistics), encoding="utf-8")
+    if args.json:
+        print(dump(statistics.to_json()))  # noqa: T201
+    else:
+        render(statistics, console())
+    if args.html and not args.quiet and not args.json:
+        console().print(f"Wrote {args.html}.", markup=False)

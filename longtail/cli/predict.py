@@ -1,0 +1,134 @@
+"""`longtail predict`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from longtail.cli.options import command, progress
+from longtail.core.errors import DataError, ParameterError
+
+log = logging.getLogger("longtail")
+BATCH = 2048
+EXAMPLES = """
+longtail predict model "a text editor for programmers" -k 5
+longtail predict model notes.txt more.jsonl.gz > labels.jsonl     # a text a line
+cat notes.txt | longtail predict model -k 10 --threshold 0.2
+longtail predict model "a text editor" --table                    # for people
+"""
+
+
+def add(commands: Any) -> None:
+    """Options of `predict`."""
+    parser = command(
+        commands,
+        "predict",
+        "suggest labels for texts",
+        EXAMPLES,
+        "Suggest labels for texts: arguments, files (one text or one JSON object a line), or standard input. "
+        "One JSON line comes out for each text.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a folder made by `longtail train`")
+    parser.add_argument("inputs", metavar="TEXT|FILE", nargs="*", help="a text, or a file; none or -: standard input")
+    parser.add_argument("-k", type=int, default=5, help="how many labels at most (default: 5)")
+    parser.add_argument("--threshold", type=float, metavar="S", help="leave out labels that score below S")
+    parser.add_argument("--text", metavar="FIELD", default="text", help="field of JSON lines (default: text)")
+    parser.add_argument("--literal", action="store_true", help="arguments are texts even where a file has that name")
+    parser.add_argument("--table", action="store_true", help="a table for people instead of JSON lines")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Predict in batches, so that any amount of text streams through."""
+    from longtail.core.ranking import check_k
+    from longtail.store import load
+
+    check_k(args.k)
+    model = load(args.model)
+    texts = inputs(args)
+    with progress(args).bar("predicting", unit="texts") as bar:
+        while batch := list(islice(texts, BATCH)):
+            ranking = model.predict(batch, args.k)
+            if args.threshold is not None:
+                ranking = ranking.above(args.threshold)
+            show = print_table if args.table else print_json
+            show(batch, ranking)
+            bar.advance(len(batch))
+
+
+def print_json(batch: list[str], ranking: Any) -> None:
+    """One line a text."""
+    lines = (
+        orjson.dumps({"text": text, "labels": labels}) for text, labels in zip(batch, ranking.records(), strict=True)
+    )
+    sys.stdout.buffer.writelines(line + b"\n" for line in lines)
+    sys.stdout.buffer.flush()
+
+
+def print_table(batch: list[str], ranking: Any) -> None:
+    """One table a text."""
+    from longtail.cli.show import console, table
+
+    out = console()
+    for text, labels in zip(batch, ranking.records(), strict=True):
+        rows = [[f"{label[ranking.kind]:.3f}", label["label"], label.get("text", "")] for label in labels]
+        shown = text if len(text) < 100 else text[:100] + "…"
+        out.print(table([ranking.kind, "label", "label text"], rows, shown))
+
+
+def inputs(args: argparse.Namespace) -> Iterator[str]:
+    """The texts, one by one, from wherever they are given."""
+    if not args.inputs:
+        if sys.stdin.isatty():
+            raise ParameterError("no text given: name texts or files, or send texts to standard input")
+        args.inputs = ["-"]
+    for item in args.inputs:
+        if item == "-":
+            yield from lines_of(sys.stdin.buffer, Path("standard input"), args.text, None)
+        elif not args.literal and is_file(item):
+            yield from file_texts(Path(item), args.text)
+        else:
+            yield item
+
+
+def is_file(item: str) -> bool:
+    """Whether an argument names a file; a long text is no name at all."""
+    try:
+        return len(item) < 4096 and "\n" not in item and Path(item).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def file_texts(path: Path, field: str) -> Iterator[str]:
+    """The texts of a file, a line each."""
+    from longtail.data.lines import line_chunks
+
+    log.info("reading texts from the file %s", path)
+    lines = (line for _, chunk in line_chunks(path) for line in chunk)
+    yield from lines_of(lines, path, field, ".json" in path.name)
+
+
+def lines_of(lines: Iterable[bytes], path: Path, field: str, json: bool | None) -> Iterator[str]:
+    """Each line as a text; as a JSON object where the first line is one."""
+    from longtail.data.json_points import parse_object
+    from longtail.data.lines import decode_line
+
+    for number, raw in enumerate(lines, 1):
+        line = raw.rstrip(b"\r\n")
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+            json = line.lstrip().startswith(b'{"') if json is None else json
+        if not json:
+            yield decode_line(line, path, number)
+        elif line.strip():
+            point = parse_object(line, path, number)
+            if not isinstance(point.get(field), str):
+                fix = "name the field with --text"
+                raise DataError(f"no text in the field {field!r}", where=path, line=number, found=point, fix=fix)
+            yield point[field]

@@ -1,0 +1,54 @@
+"""`longtail recipes`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import typing
+from typing import Any
+
+from longtail.cli.options import command
+
+EXAMPLES = """
+longtail recipes
+longtail recipes neighbours      # its parameters
+"""
+
+
+def add(commands: Any) -> None:
+    """Options of `recipes`."""
+    parser = command(commands, "recipes", "list the systems there are, or the parameters of one", EXAMPLES)
+    parser.add_argument("name", metavar="RECIPE", nargs="?", help="show the parameters of this one")
+    parser.add_argument("--json", action="store_true", help="JSON instead of a table")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Show the table of systems, or one of them."""
+    from longtail.cli.show import console, dump, table
+    from longtail.core.parameters import describe_type
+    from longtail.core.recipe import recipes
+
+    if args.name is None:
+        found = {name: recipes[name] for name in recipes}
+        if args.json:
+            listed = [{"name": n, "title": r.title, "paper": r.paper, "needs": list(r.needs)} for n, r in found.items()]
+            print(dump(listed))  # noqa: T201
+            return
+        rows = [[name, r.title, r.paper, ", ".join(r.needs) or "–"] for name, r in found.items()]
+        console().print(table(["recipe", "what it is", "paper", "needs"], rows))
+        return
+    chosen = recipes[args.name]
+    hints = typing.get_type_hints(chosen)
+    parameters = [
+        {"name": f.name, "default": f.default, "type": describe_type(hints[f.name]), "help": f.metadata.get("help", "")}
+        for f in dataclasses.fields(chosen)
+    ]
+    if args.json:
+        print(dump(parameters))  # noqa: T201
+        return
+    out = console()
+    out.print(f"{chosen.name}: {chosen.title}. Paper: {chosen.paper}.\n", markup=False)
+    out.print(inspect.cleandoc(chosen.__doc__ or "") + "\n", markup=False)
+    rows = [[p["name"], str(p["default"]), p["type"], p["help"]] for p in parameters]
+    out.print(table(["--set", "default", "is", "meaning"], rows) if rows else "It has no parameters.")

@@ -1,0 +1,70 @@
+"""Tables and figures on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+from rich import box
+from rich.console import Console, Group
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+METRICS = ("P", "nDCG", "R", "RP", "PSP", "PSnDCG", "C", "macroF1", "macroR")  # in the order they are shown
+
+
+def console() -> Console:
+    """Standard output; plain and unwrapped where it is no terminal."""
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=160)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Group:
+    """A light table under its title; numbers to the right."""
+    rows = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(columns))
+    for i, name in enumerate(columns):
+        numeric = bool(rows) and all(_is_number(row[i]) for row in rows)
+        made.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*map(escape, row))
+    return Group(*([] if title is None else [Text(title, style="bold")]), made)  # a table's own title would wrap
+
+
+def number(value: Any) -> str:
+    """A number for people: thousands separated, two decimals."""
+    if isinstance(value, bool) or value is None:
+        return "–" if value is None else str(value).lower()
+    return f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
+
+
+def scores_table(scores: Mapping[str, float], title: str | None = None) -> Group:
+    """Metrics down, k across."""
+    ks = sorted({int(name.partition("@")[2]) for name in scores})
+    rows = [
+        [f"{metric}@k", *(scores.get(f"{metric}@{k}") for k in ks)]
+        for metric in METRICS
+        if any(f"{metric}@{k}" in scores for k in ks)
+    ]
+    return table(["%", *(f"k={k}" for k in ks)], rows, title)
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    value, unit = float(count), "B"
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000 or unit == "TB":
+            break
+        value /= 1000
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def dump(value: Any) -> str:
+    """JSON on one line."""
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+
+
+def _is_number(cell: str) -> bool:
+    return bool(cell) and cell.lstrip("-+−").replace(",", "").replace(".", "").replace("–", "0").isdigit()

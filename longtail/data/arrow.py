@@ -1,0 +1,168 @@
+"""Arrow columns, from Parquet or from Hugging Face folders, as texts and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.core.errors import DataError, MissingExtraError
+from longtail.core.texts import Texts
+from longtail.data.builder import Chunk
+from longtail.data.checks import Checks
+from longtail.data.columns import Columns, LabelCutter
+from longtail.data.json_points import joined
+from longtail.data.lines import decode_line
+from longtail.data.parts import RecordLines
+
+
+def load_pyarrow(feature: str) -> Any:
+    """The pyarrow package, with the modules readers use."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError(feature, "tables") from None
+    return pyarrow
+
+
+class ArrowPoints:
+    """Turns record batches into chunks of points. Rows, counted from 1, stand for lines in messages.
+
+    Nothing (null) is an empty text, or no label; so is the integer `missing`, where one is given.
+    """
+
+    def __init__(self, path: Path, columns: Columns, cutter: LabelCutter, checks: Checks, missing: int | None = None):
+        self.pa = load_pyarrow("reading Arrow data")
+        self.path, self.columns, self.cutter, self.checks, self.missing = path, columns, cutter, checks, missing
+
+    def chunks(self, batches: Iterator[Any], records: RecordLines) -> Iterator[Chunk]:
+        """The points of some batches, in order."""
+        for batch in batches:
+            if batch.num_rows:
+                lines = np.arange(batch.num_rows) + len(records) + 1
+                records.add(lines)
+                yield self._chunk(batch, lines)
+
+    def _chunk(self, batch: Any, lines: NDArray[np.int64]) -> Chunk:
+        good = np.ones(len(lines), bool)
+        columns = self.columns
+        texts = joined([self._texts(batch, name, lines, good) for name in columns.text])
+        groups = None if columns.group is None else self._texts(batch, columns.group, lines, good, text=False)
+        values, lengths = self._labels(batch.column(columns.labels), lines, good)
+        chunk = Chunk(lines, texts, values, lengths, groups=groups)
+        return chunk if good.all() else _only(chunk, good)
+
+    def _bad(self, good: NDArray[np.bool_], at: int, error: DataError) -> None:
+        """Report a bad row, once."""
+        if good[at]:
+            self.checks.bad(error)
+            good[at] = False
+
+    def _texts(
+        self, batch: Any, name: str, lines: NDArray[np.int64], good: NDArray[np.bool_], text: bool = True
+    ) -> Texts:
+        array, types = batch.column(name), self.pa.types
+        if text and not self._is_text(array.type):
+            fix = "name a column of strings with --text"
+            raise DataError(f"column {name!r} must be text", where=self.path, found=str(array.type), fix=fix)
+        if not text and not (self._is_text(array.type) or types.is_integer(array.type)):
+            problem = f"column {name!r} must hold group keys, text or whole numbers"
+            raise DataError(problem, where=self.path, found=str(array.type))
+        array = self.pa.compute.fill_null(array.cast(self.pa.large_string()), "")
+        try:
+            array.validate(full=True)
+        except self.pa.ArrowInvalid:
+            array = self._mended(array, lines, good)
+        return texts_of(array)
+
+    def _mended(self, array: Any, lines: NDArray[np.int64], good: NDArray[np.bool_]) -> Any:
+        """Strings of which some are not UTF-8: those rows are bad."""
+        cells = array.view(self.pa.large_binary()).to_pylist()
+        for at, cell in enumerate(cells):
+            try:
+                decode_line(cell, self.path, int(lines[at]))
+            except DataError as error:
+                self._bad(good, at, error)
+                cells[at] = b""
+        return self.pa.array(cells, self.pa.large_binary()).cast(self.pa.large_string())
+
+    def _labels(self, array: Any, lines: NDArray[np.int64], good: NDArray[np.bool_]) -> tuple[Any, NDArray[np.int64]]:
+        """Flat label values and how many each row has."""
+        types = self.pa.types
+        if types.is_null(array.type):
+            return np.empty(0, np.int64), np.zeros(len(array), np.int64)
+        if types.is_integer(array.type):
+            there = array.is_valid().to_numpy(zero_copy_only=False)
+            numbers = _int64(self.pa, array)
+            there &= numbers != self.missing
+            return numbers[there], there.astype(np.int64)
+        if self._is_text(array.type):
+            cells = [cell or "" for cell in array.to_pylist()]
+            cut = self.cutter.cut(cells, self.path, lines.tolist())
+            for at, row in enumerate(cut):
+                if isinstance(row, DataError):
+                    self._bad(good, at, row)
+            rows = [[] if isinstance(row, DataError) else row for row in cut]
+            return [value for row in rows for value in row], np.fromiter(map(len, rows), np.int64, len(rows))
+        if self._is_list(array.type):
+            return self._listed(array, lines, good)
+        problem = f"column {self.columns.labels!r} must hold labels: text, whole numbers or lists of these"
+        fix = "name another column with --labels"
+        raise DataError(problem, where=self.path, found=str(array.type), fix=fix)
+
+    def _listed(self, array: Any, lines: NDArray[np.int64], good: NDArray[np.bool_]) -> tuple[Any, NDArray[np.int64]]:
+        pc, types = self.pa.compute, self.pa.types
+        lengths = pc.fill_null(pc.list_value_length(array), 0).cast(self.pa.int64()).to_numpy(zero_copy_only=False)
+        flat, rows = pc.list_flatten(array), np.repeat(np.arange(len(array)), lengths)
+        for at in np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False)):
+            problem = "a list of labels holds nothing (null) among its labels"
+            line, found = int(lines[rows[at]]), array[int(rows[at])].as_py()
+            self._bad(good, int(rows[at]), DataError(problem, where=self.path, line=line, found=found))
+        if types.is_integer(flat.type):
+            return _int64(self.pa, flat), lengths
+        return [value or "" for value in flat.to_pylist()], lengths
+
+    def _is_text(self, kind: Any) -> bool:
+        types = self.pa.types
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        view = getattr(types, "is_string_view", None)
+        return bool(types.is_string(kind) or types.is_large_string(kind) or (view is not None and view(kind)))
+
+    def _is_list(self, kind: Any) -> bool:
+        types = self.pa.types
+        listed = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+        return bool(listed and (self._is_text(kind.value_type) or types.is_integer(kind.value_type)))
+
+
+def texts_of(array: Any) -> Texts:
+    """An Arrow array of large strings, without nulls, as `Texts`."""
+    _, offsets, data = array.buffers()
+    cuts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    raw = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+    return Texts(raw[cuts[0] : cuts[-1]], cuts - cuts[0])
+
+
+def _int64(pa: Any, array: Any) -> NDArray[np.int64]:
+    """Integers as int64, 0 for nothing; what is larger than any index is −1, which no list holds."""
+    if array.type == pa.uint64():
+        array = pa.compute.if_else(pa.compute.greater(array, 2**62), None, array)
+        array = pa.compute.fill_null(array.cast(pa.int64()), -1)
+    return np.asarray(pa.compute.fill_null(array.cast(pa.int64()), 0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _only(chunk: Chunk, good: NDArray[np.bool_]) -> Chunk:
+    """The good points; label values may still be a list."""
+    inside = good[chunk.rows()]
+    if isinstance(chunk.values, np.ndarray):
+        return chunk.only(good)
+    kept = [value for value, keep in zip(chunk.values, inside, strict=True) if keep]
+    texts = None if chunk.texts is None else chunk.texts[good]
+    groups = None if chunk.groups is None else chunk.groups[good]
+    return Chunk(chunk.lines[good], texts, kept, chunk.lengths[good], groups=groups)

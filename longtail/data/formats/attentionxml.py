@@ -1,0 +1,118 @@
+"""Folders of AttentionXML and of those that took over its data (LightXML, CascadeXML).
+
+`train_texts.txt` or `train_raw_texts.txt` has one text a line, `train_labels.txt` (CascadeXML: `Y.trn.txt`) the
+names of its labels, separated by blanks; the same for `test`, and for `valid`, `val` or `dev`. Raw texts win over
+texts, which are cut into tokens. Labels are sorted by name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.core.errors import DataError
+from longtail.core.labels import Labels
+from longtail.data.about import propensity_of
+from longtail.data.builder import Chunk, PointsBuilder
+from longtail.data.corpus import Corpus
+from longtail.data.filters import find_filter
+from longtail.data.formats import Format
+from longtail.data.labelspace import InferredLabels
+from longtail.data.lines import Block, blocks
+from longtail.data.options import ReadOptions
+from longtail.data.pairing import check_lengths, join, refuse_fields
+from longtail.data.parts import STEMS, about_of, find_file
+from longtail.data.text_lines import read_texts, without_invalid
+
+TEXT = (".txt", ".txt.gz")
+CODES = {"train": ("trn",), "dev": ("val", "dev"), "test": ("tst",)}  # as in Y.trn.txt
+
+
+def matches(path: Path) -> bool:
+    """A folder with texts and labels of a training part."""
+    return path.is_dir() and find_texts(path, "train") is not None and find_labels(path, "train") is not None
+
+
+def find_texts(folder: Path, part: str) -> Path | None:
+    """The texts of a part: raw ones, else tokens."""
+    return find_file(folder, [f"{stem}_raw_texts" for stem in STEMS[part]], TEXT) or find_file(
+        folder, [f"{stem}_texts" for stem in STEMS[part]], TEXT
+    )
+
+
+def find_labels(folder: Path, part: str) -> Path | None:
+    """The labels of a part."""
+    names = [f"{stem}_labels" for stem in STEMS[part]] + [f"Y.{code}" for code in CODES[part]]
+    return find_file(folder, names, TEXT)
+
+
+def read(path: Path, options: ReadOptions) -> Corpus:
+    """Read a folder."""
+    refuse_fields(options, "the AttentionXML format")
+    about = about_of(path)
+    files = {part: (x, y) for part in STEMS if (x := find_texts(path, part)) and (y := find_labels(path, part))}
+    if "train" not in files:
+        fix = "it must have train_texts.txt or train_raw_texts.txt, and train_labels.txt"
+        raise DataError("the folder holds no training part", where=path, fix=fix)
+    space = InferredLabels()
+    texts, names = {}, {}
+    for part, (x, y) in files.items():
+        texts[part] = read_texts(x, options)
+        names[part] = LabelLines(y, space, options)
+        check_lengths(x, len(texts[part].good), y, len(names[part].builder))
+    try:
+        labels, final = space.finish()
+    except DataError as error:
+        raise DataError(error.problem, where=files["train"][1], fix="check that its lines hold labels") from None
+    data = {}
+    for part, file in texts.items():
+        Y = names[part].builder.finish(len(labels), final, file.texts).Y
+        good = file.good & names[part].good
+        data[part] = join(file.texts, Y, good, path, find_filter(path, part), options.checks)
+    labels = Labels(labels.keys, propensity=propensity_of(about))
+    return Corpus(about.get("name") or path.name, data["train"], labels, data.get("dev"), data.get("test"), about)
+
+
+class LabelLines:
+    """Label names separated by blanks, a point a line; `good` (N,) says which lines could be read."""
+
+    def __init__(self, path: Path, space: InferredLabels, options: ReadOptions):
+        self.path, self.checks = path, options.checks
+        self.builder = PointsBuilder(space, options.checks, path)
+        bad = [np.empty(0, np.int64)]
+        for block in blocks(path, options.progress):
+            data, wrong = self._valid(block)
+            bad.append(wrong + (block.first - 1))
+            chunk = _chunk(data, block.first)
+            bare = np.setdiff1d(np.flatnonzero(chunk.lengths == 0), wrong)
+            if len(bare):
+                self.checks.mend("a point without labels was kept", path, block.first + int(bare[0]), len(bare))
+            self.builder.add(chunk)
+        self.good = np.ones(len(self.builder), bool)
+        self.good[np.concatenate(bad)] = False
+
+    def _valid(self, block: Block) -> tuple[bytes, NDArray[np.int64]]:
+        """The block with lines that are not UTF-8 emptied, and which those are."""
+        try:
+            block.data.decode("utf-8")
+        except UnicodeDecodeError:
+            return without_invalid(block, self.path, self.checks)
+        return block.data, np.empty(0, np.int64)
+
+
+def _chunk(data: bytes, first: int) -> Chunk:
+    """The labels of each line, without a loop over lines."""
+    octets = np.frombuffer(data, np.uint8)
+    blank = np.isin(octets, np.frombuffer(b" \t\n\v\f\r", np.uint8))  # where bytes.split() cuts
+    begins = ~blank
+    begins[1:] &= blank[:-1]
+    ends = np.flatnonzero(octets == ord("\n"))
+    lengths = np.diff(np.cumsum(begins, dtype=np.int64)[ends], prepend=0)
+    words = data.split()
+    names = b"\n".join(words).decode("utf-8").split("\n") if words else []
+    return Chunk(np.arange(first, first + len(ends)), None, names, lengths)
+
+
+FORMAT = Format("attentionxml", "AttentionXML, LightXML: train_texts.txt, train_labels.txt, test…", matches, read)

@@ -1,0 +1,159 @@
+"""A corpus from what a Python program holds: texts and their labels."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from longtail.core.errors import DataError, ParameterError, shorten
+from longtail.core.labels import Labels
+from longtail.core.texts import Texts
+from longtail.data.corpus import Corpus
+from longtail.data.dataset import Dataset, move_columns
+from longtail.data.labelspace import InferredLabels
+
+log = logging.getLogger("longtail")
+
+
+def corpus_from_lists(
+    texts: Iterable[str],
+    labels: Any,
+    *,
+    label_texts: Mapping[str, str] | None = None,
+    groups: Iterable[Any] | None = None,
+    name: str = "data",
+) -> Corpus:
+    """A corpus whose training part is `texts` with `labels`.
+
+    `labels`: for each text a list of keys, strings or whole numbers of at least 0; or an N×L scipy sparse matrix
+    with weights in (0, 1], whose columns' numbers are the keys. `label_texts`: the texts of labels by key; a key
+    that no text has becomes a label too. `groups`: a key for each text; texts of one group stay on one side of
+    a split.
+    """
+    points = _strings(texts, "texts")
+    if not len(points):
+        raise ParameterError("there are no texts: nothing can be learnt from an empty list")
+    if sp.issparse(labels):
+        Y, space = _from_matrix(labels)
+    else:
+        Y, space = _from_rows(labels, () if label_texts is None else label_texts)
+    if Y.shape[0] != len(points):
+        raise ParameterError(f"{len(points):,} texts but labels for {Y.shape[0]:,}; the two must be of one length")
+    keys = None if groups is None else _strings(groups, "groups", numbers=True)
+    if keys is not None and len(keys) != len(points):
+        raise ParameterError(f"{len(points):,} texts but {len(keys):,} groups; the two must be of one length")
+    if label_texts is not None:
+        space = Labels(space.keys, _label_texts(space, label_texts))
+    return Corpus(name, Dataset(points, Y, groups=keys), space)
+
+
+def _strings(items: Iterable[Any], what: str, numbers: bool = False) -> Texts:
+    """A list of strings, checked; with `numbers`, whole numbers become strings."""
+    if isinstance(items, Texts):
+        return items
+    if isinstance(items, str) or not isinstance(items, Iterable) or sp.issparse(items):
+        raise ParameterError(f"{what} must be a list of strings; got {shorten(items)}")
+    found = list(items)
+    if numbers:
+        found = [str(item) if _is_whole(item) else item for item in found]
+    for i, item in enumerate(found):
+        if not isinstance(item, str):
+            raise ParameterError(f"{what} must be a list of strings; item {i} is {shorten(item)}")
+    return Texts.of(found)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _from_rows(labels: Any, more: Iterable[Any]) -> tuple[sp.csr_matrix, Labels]:
+    """Y and the sorted labels of lists of keys; `more` are keys that need not stand in any."""
+    if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.dtype.kind in "biuf":
+        raise ParameterError(
+            "labels is a dense matrix, which may hold indicators or keys; "
+            "wrap indicators in scipy.sparse.csr_matrix, or give a list of keys for each text"
+        )
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise ParameterError(f"labels must be a list with a list of labels for each text; got {shorten(labels)}")
+    rows = [_row(row, i) for i, row in enumerate(labels)]
+    flat = [label for row in rows for label in row]
+    space = InferredLabels()
+    columns = space.columns([*flat, *(int(key) if _is_whole(key) else key for key in more)])
+    if (columns < 0).any():
+        at = int(np.argmax(columns < 0))
+        where = "label_texts" if at >= len(flat) else f"the labels of text {_row_of(rows, at)}"
+        found = [*flat, *more][at]
+        raise ParameterError(f"a label must be a string or a whole number of at least 0; {where}: {shorten(found)}")
+    try:
+        found_labels, final = space.finish()
+    except DataError:
+        raise ParameterError("no text has a label: nothing can be learnt") from None
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    shape = (len(rows), len(found_labels))
+    Y = sp.csr_matrix((np.ones(len(flat), np.float32), columns[: len(flat)], indptr), shape=shape)
+    return _once(move_columns(Y, final, len(found_labels))), found_labels
+
+
+def _row(row: Any, i: int) -> list[Any]:
+    """The labels of one text, as plain strings and integers."""
+    if isinstance(row, str) or _is_whole(row):
+        raise ParameterError(
+            f"labels must hold a list of labels for each text; item {i} is {shorten(row)}: "
+            "wrap it, [label], where each text has one label"
+        )
+    if not isinstance(row, Iterable) or isinstance(row, Mapping):
+        raise ParameterError(f"labels must hold a list of labels for each text; item {i} is {shorten(row)}")
+    return [str(label) if isinstance(label, str) else int(label) if _is_whole(label) else label for label in row]
+
+
+def _row_of(rows: list[list[Any]], at: int) -> int:
+    """The row that holds the value number `at`."""
+    return int(np.searchsorted(np.cumsum([len(row) for row in rows]), at, side="right"))
+
+
+def _once(Y: sp.csr_matrix) -> sp.csr_matrix:
+    """Y with every label counted once in a row, said where one stood twice."""
+    before = Y.nnz
+    Y.sum_duplicates()
+    if Y.nnz < before:
+        log.warning("a label stood twice with one text and was counted once: %s time(s)", f"{before - Y.nnz:,}")
+        Y.data[:] = 1
+    return Y
+
+
+def _from_matrix(matrix: Any) -> tuple[sp.csr_matrix, Labels]:
+    """Y and labels of an indicator matrix: the key of a label is the number of its column."""
+    Y = sp.csr_matrix(matrix, dtype=np.float32, copy=True)
+    Y.sum_duplicates()
+    Y.eliminate_zeros()
+    wrong = ~((Y.data > 0) & (Y.data <= 1))  # NaN fails both
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        row = int(np.searchsorted(Y.indptr, at, side="right")) - 1
+        raise ParameterError(
+            f"the weights of a label matrix must be above 0 and at most 1; row {row}, column {Y.indices[at]} "
+            f"holds {float(Y.data[at])!r}"
+        )
+    if not Y.nnz:
+        raise ParameterError("no text has a label: nothing can be learnt")
+    return Y, Labels(Texts.of([str(column) for column in range(Y.shape[1])]))
+
+
+def _label_texts(labels: Labels, given: Mapping[Any, Any]) -> Texts:
+    """The text of each label, empty where none is given."""
+    by_key = {str(key): text for key, text in given.items()}
+    for key, text in by_key.items():
+        if not isinstance(text, str):
+            raise ParameterError(f"label_texts must map keys to strings; {key!r} has {shorten(text)}")
+    foreign = labels.indices(by_key) < 0
+    if foreign.any():
+        key = list(by_key)[int(np.argmax(foreign))]
+        raise ParameterError(f"label_texts names {shorten(key)}, but the label matrix has {len(labels):,} columns")
+    lacking = len(labels) - len(by_key)
+    if lacking:
+        log.warning("label_texts has no text for %s of %s labels", f"{lacking:,}", f"{len(labels):,}")
+    return Texts.of([by_key.get(key, "") for key in labels.keys])

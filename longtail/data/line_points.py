@@ -1,0 +1,48 @@
+"""Points from files that have one on each line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from longtail.core.errors import DataError
+from longtail.data.builder import Chunk
+from longtail.data.lines import Block, blocks, decode_line, split_lines
+from longtail.data.options import ReadOptions
+from longtail.data.parts import RecordLines
+
+Parse = Callable[[str], tuple[str, list[str]]]  # a line → text and labels; a DataError without place if it is bad
+
+
+def line_points(path: Path, records: RecordLines, options: ReadOptions, parse: Parse) -> Iterator[Chunk]:
+    """The points of a file, line by line; blank lines are passed over."""
+    for block in blocks(path, options.progress):
+        numbers: list[int] = []
+        texts: list[str] = []
+        labels: list[list[str]] = []
+        full: list[int] = []
+        for number, line in _lines(block):
+            full.append(number)
+            try:
+                text, found = parse(line if isinstance(line, str) else decode_line(line, path, number))
+            except DataError as error:
+                options.checks.bad(DataError(error.problem, where=path, line=number, found=error.found, fix=error.fix))
+                continue
+            numbers.append(number)
+            texts.append(text)
+            labels.append(found)
+        records.add(full)
+        if numbers:
+            yield Chunk.of(numbers, texts, labels)
+
+
+def _lines(block: Block) -> Iterator[tuple[int, str | bytes]]:
+    """The lines that are not blank, with their numbers: as text, or as bytes where the block is not all UTF-8."""
+    lines: list[str | bytes]
+    try:
+        lines = list(block.data.replace(b"\r\n", b"\n").decode("utf-8").split("\n"))
+    except UnicodeDecodeError:
+        lines = list(split_lines(block.data))
+    for number, line in enumerate(lines, block.first):
+        if line.strip():
+            yield number, line

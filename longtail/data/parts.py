@@ -1,0 +1,109 @@
+"""From the files of a corpus to the Corpus: what all readers of points share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.core.errors import DataError
+from longtail.core.labels import Labels
+from longtail.data.about import propensity_of, read_about
+from longtail.data.builder import Chunk, PointsBuilder
+from longtail.data.corpus import Corpus
+from longtail.data.filters import find_filter, with_filter_pairs
+from longtail.data.labelspace import LabelSpace
+from longtail.data.options import ReadOptions
+
+STEMS: Mapping[str, Sequence[str]] = {  # what files call the parts of a corpus
+    "train": ("train",),
+    "dev": ("dev", "valid", "validation", "val"),
+    "test": ("test",),
+}
+
+
+def find_file(folder: Path, stems: Iterable[str], endings: Sequence[str]) -> Path | None:
+    """The first file in a folder that is called one of `stems` with one of `endings`."""
+    names = (folder / f"{stem}{end}" for stem in stems for end in endings)
+    return next((path for path in names if path.is_file()), None)
+
+
+def find_parts(path: Path, endings: Sequence[str]) -> dict[str, Path]:
+    """The file of each part in a folder; one file alone is the training part."""
+    if not path.is_dir():
+        return {"train": path}
+    found = {part: file for part, stems in STEMS.items() if (file := find_file(path, stems, endings))}
+    if "train" not in found:
+        names = ", ".join(f"train{end}" for end in endings)
+        raise DataError("the folder holds no training part", where=path, fix=f"it must be called one of: {names}")
+    return found
+
+
+class RecordLines:
+    """The lines on which the records of a file stand, those skipped too: what filter pairs count."""
+
+    def __init__(self) -> None:
+        self._lines = bytearray()
+
+    def add(self, lines: Sequence[int] | NDArray[np.int64]) -> None:
+        """Note the lines of further records, in order."""
+        self._lines += np.asarray(lines, np.int64).tobytes()
+
+    def __len__(self) -> int:
+        return len(self._lines) // 8
+
+    def rows(self, lines: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which record stands on each of `lines`."""
+        return np.searchsorted(np.frombuffer(self._lines, np.int64), lines)
+
+
+Points = Callable[[Path, RecordLines], Iterator[Chunk]]  # the points of one file; notes all its records
+
+
+def about_of(path: Path) -> dict[str, Any]:
+    """What `corpus.json` in a folder says; nothing for a single file."""
+    return read_about(path) if path.is_dir() else {}
+
+
+def read_parts(
+    path: Path,
+    files: Mapping[str, Path],
+    points: Points,
+    space: LabelSpace,
+    options: ReadOptions,
+    about: dict[str, Any] | None = None,
+) -> Corpus:
+    """Read the files of the parts, train first, into a Corpus named by `about`, else after `path`."""
+    about = about or {}
+    readers = {part: _read_part(files[part], points, space, options) for part in STEMS if part in files}
+    try:
+        labels, final = space.finish()
+    except DataError as error:
+        raise DataError(error.problem, where=path, fix=error.fix) from None
+    data = {}
+    for part, (builder, records) in readers.items():
+        pairs = find_filter(path, part) if path.is_dir() else None
+        dataset = builder.finish(len(labels), final)
+        data[part] = with_filter_pairs(dataset, pairs, options.checks, records.rows(builder.lines), len(records))
+    labels = Labels(labels.keys, labels.texts, propensity=propensity_of(about))
+    name = about.get("name") or path.name.split(".")[0]
+    return Corpus(name, data["train"], labels, data.get("dev"), data.get("test"), about)
+
+
+def _read_part(
+    file: Path, points: Points, space: LabelSpace, options: ReadOptions
+) -> tuple[PointsBuilder, RecordLines]:
+    builder, records = PointsBuilder(space, options.checks, file), RecordLines()
+    for chunk in points(file, records):
+        bare = np.flatnonzero(chunk.lengths == 0)
+        if len(bare):
+            options.checks.mend("a point without labels was kept", file, int(chunk.lines[bare[0]]), len(bare))
+        builder.add(chunk)
+    if not len(records):
+        raise DataError("the file holds no point", where=file)
+    if not len(builder):
+        raise DataError(f"all {len(records):,} points were skipped; the first: {options.checks.first_skipped}")
+    return builder, records

@@ -1,0 +1,103 @@
+"""A saved model against a data set: labels joined by key, filter pairs honoured, leftovers reported."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from longtail.core.errors import DataError, ParameterError
+from longtail.core.labels import Labels
+from longtail.core.model import Model
+from longtail.core.progress import Progress
+from longtail.core.ranking import Ranking
+from longtail.core.texts import Texts
+from longtail.data.corpus import Corpus
+from longtail.data.dataset import Dataset
+from longtail.metrics import Report, depth, evaluate
+
+log = logging.getLogger("longtail")
+BLOCK = 4096  # points predicted between two steps of the progress bar
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Predictions and truth over one label space: the model's labels, then those only the data has."""
+
+    ranking: Ranking
+    data: Dataset
+
+    def report(self, ks: tuple[int, ...]) -> Report:
+        """All metrics, with the training counts of the model."""
+        return evaluate(self.ranking, self.data.Y, ks=ks, ignore=self.data.ignore)
+
+
+def part_of(corpus: Corpus, part: str | None) -> tuple[str, Dataset]:
+    """The part to evaluate on: the one named, else test, else dev, else all there is."""
+    parts: dict[str, Dataset] = dict(corpus.parts())
+    if part is not None:
+        if part not in parts:
+            raise ParameterError(f"{corpus.name!r} has no {part} part; it has: {', '.join(parts)}")
+        return part, parts[part]
+    chosen = next(name for name in ("test", "dev", "train") if name in parts)
+    return chosen, parts[chosen]
+
+
+def judge(
+    model: Model,
+    data: Dataset,
+    labels: Labels,
+    ks: tuple[int, ...] = (1, 3, 5),
+    progress: Progress | None = None,
+) -> Judged:
+    """Predict every point of `data`, whose columns are `labels`, and bring both into one label space."""
+    if not len(data):
+        raise DataError("there is no point to evaluate on")
+    union, columns = join(model.labels, labels)
+    data = data.with_labels(columns, len(union))
+    tell_leftovers(model.labels, data, labels, columns)
+    ranking = predict_all(model, data, depth(ks, data.ignore), progress)
+    return Judged(replace(ranking, labels=union), data)
+
+
+def predict_all(model: Model, data: Dataset, k: int, progress: Progress | None = None) -> Ranking:
+    """`model.predict` in blocks, under a progress bar."""
+    parts = []
+    with (progress or Progress()).bar("predicting", len(data), "points") as bar:
+        for start in range(0, len(data), BLOCK):
+            parts.append(model.predict(data.x[start : start + BLOCK], k))
+            bar.advance(len(parts[-1]))
+    indices, scores = np.concatenate([p.indices for p in parts]), np.concatenate([p.scores for p in parts])
+    return Ranking(indices, scores, model.labels, parts[0].kind)
+
+
+def join(known: Labels, other: Labels) -> tuple[Labels, np.ndarray]:
+    """`known` with the keys only `other` has appended, and for each label of `other` its place in that."""
+    columns = known.indices(other.keys).astype(np.int64)
+    new = np.flatnonzero(columns < 0)
+    if not len(new):
+        return known, columns
+    columns[new] = len(known) + np.arange(len(new))
+    pad = np.zeros(len(new), np.int64)
+    union = replace(
+        known,
+        keys=known.keys + other.keys.take(new),
+        texts=None if known.texts is None else known.texts + Texts.of([""] * len(new)),
+        counts=np.concatenate([known.counts, pad]),
+        removed=None if known.removed is None else np.concatenate([known.removed, pad.astype(bool)]),
+    )
+    return union, columns
+
+
+def tell_leftovers(known: Labels, data: Dataset, labels: Labels, columns: np.ndarray) -> None:
+    """Log the labels that only one side has."""
+    only_data = np.flatnonzero(columns >= len(known))
+    if len(only_data):
+        share = 100 * float(np.mean(data.Y.indices >= len(known))) if data.Y.nnz else 0.0
+        message = "%s label(s) of the data are unknown to the model and count as misses (%.1f %% of what is true): %s"
+        names = ", ".join(repr(labels.keys[int(i)]) for i in only_data[:3]) + (", …" if len(only_data) > 3 else "")
+        log.warning(message, f"{len(only_data):,}", share, names)
+    only_model = len(known) - int(np.count_nonzero(columns < len(known)))
+    if only_model:
+        log.warning("%s label(s) of the model are not in the data", f"{only_model:,}")

@@ -1,0 +1,12 @@
+"""How good a ranking is: the field's metrics, contributions by label frequency, and paired comparisons."""
+
+from longtail.metrics.bootstrap import Comparison as Comparison
+from longtail.metrics.bootstrap import Intervals as Intervals
+from longtail.metrics.bootstrap import compare as compare
+from longtail.metrics.bootstrap import intervals as intervals
+from longtail.metrics.decisions import micro as micro
+from longtail.metrics.decisions import micro_f1 as micro_f1
+from longtail.metrics.evaluate import depth as depth
+from longtail.metrics.evaluate import evaluate as evaluate
+from longtail.metrics.frequency import FrequencyBin as FrequencyBin
+from longtail.metrics.report import Report as Report

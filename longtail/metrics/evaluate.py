@@ -1,0 +1,88 @@
+"""One pass over predictions and truth: all metrics at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.core.labels import Labels
+from longtail.metrics.frequency import by_frequency
+from longtail.metrics.judged import Judged, Predicted, check_ks
+from longtail.metrics.labelwise import LabelTally
+from longtail.metrics.measures import label_measures, percent, point_measures
+from longtail.metrics.pointwise import point_values
+from longtail.metrics.report import Report
+
+KS = (1, 3, 5)
+
+
+def evaluate(
+    predicted: Predicted,
+    Y: sp.csr_matrix,
+    labels: Labels | None = None,
+    *,
+    ks: Iterable[int] = KS,
+    ignore: sp.csr_matrix | None = None,
+) -> Report:
+    """All metrics of a ranking, or of sparse scores (N, L), against the truth `Y` (N, L).
+
+    `labels` carry the training counts that propensities and frequency bins need; they default to those of
+    the ranking. Where the counts are not known, PSP, PSnDCG and the bins are left out. Pairs in `ignore` are
+    dropped from both sides and the ranking is cut to the largest k after that: predict `depth(ks, ignore)`
+    labels, since ranks that are not there count as misses.
+    """
+    cuts = check_ks(ks)
+    judged = Judged.of(predicted, Y, labels, ignore, cuts[-1])
+    sums = count(judged, cuts)
+    k = 5 if 5 in cuts else cuts[-1]
+    known = judged.counted_labels
+    bins = () if known is None else by_frequency(known.counts, sums.labels.hits_at(k), k, judged.points)
+    seen = int(np.count_nonzero(sums.labels.positives))
+    return Report(sums.scores(judged.points), bins, k, judged.points, seen)
+
+
+def depth(ks: Iterable[int] = KS, ignore: sp.csr_matrix | None = None) -> int:
+    """How many labels to predict so that the largest k are left in every row after dropping `ignore`."""
+    most = 0 if ignore is None else int(np.diff(sp.csr_matrix(ignore).indptr).max(initial=0))
+    return check_ks(ks)[-1] + most
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What one pass gathers: column sums over points, counts of labels, and on demand each point's values."""
+
+    ks: tuple[int, ...]
+    propensities: bool
+    sums: NDArray[np.float64]  # (columns,)
+    labels: LabelTally
+    values: NDArray[np.float64] | None  # (N, columns)
+
+    def scores(self, points: int) -> dict[str, float]:
+        """All metrics in percent, by name."""
+        over_points = point_measures(self.ks, self.propensities)
+        over_labels = label_measures(self.ks)
+        rows = self.labels.values()
+        numbers = [*percent(over_points, self.sums, points), *percent(over_labels, rows.sum(0), len(rows))]
+        names = [measure.name for measure in (*over_points, *over_labels)]
+        return dict(zip(names, map(float, numbers), strict=True))
+
+
+def count(judged: Judged, ks: tuple[int, ...], keep: bool = False) -> Counted:
+    """The pass. With `keep` the values of every point are kept too."""
+    inverse = judged.inverse_propensities
+    columns = 1 + max(max(m.column, m.over or 0) for m in point_measures(ks, inverse is not None))
+    sums = np.zeros(columns)
+    tally = LabelTally(ks, judged.Y.shape[1])
+    kept: Any = np.empty((judged.points, columns)) if keep else None
+    for block in judged.blocks():
+        values = point_values(block, ks, inverse)
+        sums += values.sum(1)
+        tally.add(block)
+        if keep:
+            kept[block.rows] = values.T
+    return Counted(ks, inverse is not None, sums, tally, kept)

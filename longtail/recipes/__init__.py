@@ -1,0 +1,7 @@
+"""The recipes: one short file per published system. The table below is all that naming one imports."""
+
+from longtail.core.recipe import recipes
+
+recipes.add("auto", "longtail.recipes.auto:Auto")
+recipes.add("popular", "longtail.recipes.popular:Popular")
+recipes.add("neighbours", "longtail.recipes.neighbours:Neighbours")

@@ -1,0 +1,31 @@
+"""`longtail.fit`: lists in, model out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import longtail.recipes  # noqa: F401  # registers the recipes
+from longtail.core.model import Model
+from longtail.core.recipe import recipe as make_recipe
+from longtail.core.run import Run
+from longtail.data.from_lists import corpus_from_lists
+
+
+def fit(
+    texts: Any,
+    labels: Any,
+    recipe: str = "auto",
+    *,
+    label_texts: Mapping[str, str] | None = None,
+    groups: Any = None,
+    run: Run | None = None,
+    **parameters: Any,
+) -> Model:
+    """Train on a list of texts (or a sparse feature matrix) and the labels of each.
+
+    `labels` holds a list of strings for each text; `label_texts` may say in words what a label stands for.
+    A validation part is held out for choices and scored (`model.about["validation"]`), then trained on too.
+    """
+    corpus = corpus_from_lists(texts, labels, label_texts=label_texts, groups=groups)
+    return make_recipe(recipe, **parameters).fit(corpus, run)

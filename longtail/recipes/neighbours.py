@@ -1,0 +1,290 @@
+"""Nearest training texts vote for their labels; label texts are matched directly.
+
+    longtail train DATA --recipe neighbours --out MODEL
+
+A serious baseline that needs no training: exact sparse search, so a label with one example, or with none but
+a text of its own, is within reach.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail import _native
+from longtail.core.labels import Labels
+from longtail.core.model import Inputs, Model
+from longtail.core.parameters import param
+from longtail.core.progress import Progress
+from longtail.core.ranking import Ranking
+from longtail.core.recipe import Recipe
+from longtail.core.run import Run
+from longtail.core.texts import Texts
+from longtail.data.dataset import Dataset
+from longtail.encoders.tfidf import Tfidf, TfidfParameters, normalise_rows
+from longtail.metrics import depth, evaluate
+from longtail.recipes.popular import accepts_of, label_shares, popular_labels
+from longtail.recipes.refit import RefitRecipe
+from longtail.search.sparse import SparseIndex
+from longtail.store import StoredModel
+from longtail.store.parts import pack_csr, unpack_csr
+
+GRID: dict[str, tuple[Any, ...]] = {
+    "weighting": ("tfidf", "bm25"),
+    "neighbours": (10, 30, 100),
+    "power": (2.0, 4.0),
+    "label_weight": (0.0, 0.1, 0.2, 0.3, 0.5, 0.7),
+}
+CHOSEN_BY = ("P@1", "P@5", "PSP@1", "PSP@5")  # the mean of these, so that head and tail both count
+BLOCK = 4096  # points whose votes are held at a time
+
+
+@dataclass(frozen=True)
+class Neighbours(RefitRecipe):
+    """score(l | x) = (1 − α)·Σ_i w_i y_il / Σ_i w_i + α·sim(x, z_l)^p, over the m nearest training texts i.
+
+    w_i = sim(x, x_i)^p; sim is the cosine of TF-IDF vectors, or BM25 relative to the best match. An ignored
+    pair (i, l) leaves both sums. Labels that nothing speaks for follow by their frequency. What is left at
+    none is chosen on the validation part, by the mean of P@1, P@5, PSP@1 and PSP@5.
+    """
+
+    name = "neighbours"
+    title = "nearest training texts vote, label texts are matched; exact sparse search"
+
+    weighting: Literal["tfidf", "bm25"] | None = param(None, "how terms are weighted")
+    neighbours: int | None = param(None, "m: how many training points vote", at_least=1)
+    power: float | None = param(None, "p: how steeply similarity counts", above=0.0)
+    label_weight: float | None = param(None, "α: share of the label texts", at_least=0.0, at_most=1.0)
+    ngrams: int = param(1, "longest word n-gram", at_least=1, at_most=5)
+    min_texts: int = param(1, "a term must stand in at least this many texts", at_least=1)
+    query_terms: int = param(64, "of a long text only the heaviest terms search", at_least=1)
+
+    @classmethod
+    def model_class(cls) -> type[Model]:
+        """NeighboursModel."""
+        return NeighboursModel
+
+    def settled(self) -> Neighbours:
+        """What is still open, at values that are good on most corpora."""
+        usual: dict[str, Any] = {"weighting": "tfidf", "neighbours": 30, "power": 2.0, "label_weight": 0.2}
+        return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
+
+    def choose(
+        self, data: Dataset, labels: Labels, validation: Dataset, run: Run
+    ) -> tuple[Neighbours, list[dict[str, Any]]]:
+        """Try the grid of open parameters; each search is run once and its votes are counted in many ways."""
+        open_grid = {name: values for name, values in GRID.items() if getattr(self, name) is None}
+        if not labels.has_text or not data.has_text:
+            open_grid["label_weight"] = (0.0,)
+        if not data.has_text:
+            open_grid["weighting"] = ("tfidf",)
+        if not any(len(values) > 1 for values in open_grid.values()):
+            return replace(self, **{name: values[0] for name, values in open_grid.items()}), []
+        table = []
+        first = {name: open_grid.pop(name) for name in ("weighting",) if name in open_grid} or {"weighting": (None,)}
+        total = len(first["weighting"]) * int(np.prod([len(values) for values in open_grid.values()]))
+        with run.progress.bar("choosing settings on the validation part", total, "settings") as bar:
+            for weighting in first["weighting"]:
+                recipe = self if weighting is None else replace(self, weighting=weighting)
+                widest = max(GRID["neighbours"]) if recipe.neighbours is None else recipe.neighbours
+                model = replace(recipe, neighbours=widest).settled().train(data, labels, run)
+                found = model.search(validation.x, widest)
+                for values in itertools.product(*open_grid.values()):
+                    settings = dict(zip(open_grid, values, strict=True))
+                    ranking = model.vote(found, replace(recipe, **settings).settled(), depth(ignore=validation.ignore))
+                    scores = evaluate(ranking, validation.Y, labels, ignore=validation.ignore).scores
+                    row = {name: round(scores[name], 3) for name in CHOSEN_BY}
+                    mean = round(float(np.mean(list(row.values()))), 3)
+                    table.append({"weighting": weighting or self.weighting, **settings, **row, "mean": mean})
+                    bar.advance()
+        best = max(table, key=lambda row: row["mean"])
+        return replace(self, **{name: best[name] for name in GRID if name in best}), table
+
+    def train(self, data: Dataset, labels: Labels, run: Run) -> NeighboursModel:
+        """Index the training points and the label texts."""
+        recipe = self.settled()
+        encoder = None
+        if data.has_text:
+            settings = TfidfParameters(ngrams=self.ngrams, min_texts=self.min_texts)
+            encoder, counts = Tfidf.fit(with_label_terms(data.texts, labels), settings)
+            weigh = encoder.bm25 if recipe.weighting == "bm25" else encoder.weigh
+            X = weigh(counts[: len(data)])
+            Z = weigh(counts[len(data) :]) if labels.has_text else None
+        else:
+            X, Z = normalise_rows(data.features), None
+        return NeighboursModel(
+            recipe,
+            labels,
+            encoder,
+            SparseIndex.of(X),
+            None if Z is None else SparseIndex.of(Z),
+            data.truth(),
+            data.ignore,
+            label_shares(data),
+            accepts_of(data),
+        )
+
+
+def with_label_terms(texts: Texts, labels: Labels) -> Texts:
+    """Training texts and label texts: a word that only a label has must be known too."""
+    return texts if labels.texts is None else texts + labels.texts
+
+
+@dataclass(frozen=True)
+class Found:
+    """The nearest training points (N, m) and labels (N, m) of some points, and their similarities."""
+
+    points: NDArray[np.int32]
+    point_scores: NDArray[np.float32]
+    labels: NDArray[np.int32] | None
+    label_scores: NDArray[np.float32] | None
+
+
+class NeighboursModel(StoredModel):
+    """The training set, indexed.
+
+    `points` (V × N) and `label_index` (V × L) are inverted lists; `Y` (N × L) the votes, `ignore` the pairs
+    that abstain; `shares` (L,) orders the labels nothing speaks for.
+    """
+
+    recipe: Neighbours
+
+    def __init__(
+        self,
+        recipe: Neighbours,
+        labels: Labels,
+        encoder: Tfidf | None,
+        points: SparseIndex,
+        label_index: SparseIndex | None,
+        Y: sp.csr_matrix,
+        ignore: sp.csr_matrix | None,
+        shares: NDArray[np.float32],
+        accepts: str | int,
+        about: dict[str, Any] | None = None,
+    ):
+        super().__init__(recipe, labels, about)
+        self.encoder, self.points, self.label_index = encoder, points, label_index
+        self.Y, self.ignore, self.shares = Y, ignore, shares
+        self._accepts = accepts
+
+    @property
+    def accepts(self) -> str | int:
+        """Texts, or so many features."""
+        return self._accepts
+
+    def rank(self, x: Inputs, k: int) -> Ranking:
+        """Search, and let the neighbours vote, a block of points at a time."""
+        n = len(x) if isinstance(x, Texts) else x.shape[0]
+        assert self.recipe.neighbours is not None
+        parts = [
+            self.vote(self.search(x[start : start + BLOCK], self.recipe.neighbours), self.recipe, k)
+            for start in range(0, n, BLOCK)
+        ]
+        indices, scores = np.concatenate([p.indices for p in parts]), np.concatenate([p.scores for p in parts])
+        return Ranking(indices, scores, self.labels)
+
+    def search(self, x: Inputs, m: int, progress: Progress | None = None) -> Found:
+        """The m nearest training points and labels of each point."""
+        Q = self._queries(x)
+        points, point_scores = self.points.nearest(Q, min(m, len(self.points)), progress)
+        if self.recipe.weighting == "bm25":
+            point_scores = relative(point_scores)
+        if self.label_index is None:
+            return Found(points, point_scores, None, None)
+        labels, label_scores = self.label_index.nearest(Q, min(max(m, 50), len(self.labels)), progress)
+        if self.recipe.weighting == "bm25":
+            label_scores = relative(label_scores)
+        return Found(points, point_scores, labels, label_scores)
+
+    def vote(self, found: Found, recipe: Neighbours, k: int) -> Ranking:
+        """The k best labels by what was found, under the settings of `recipe`."""
+        m, p, alpha = recipe.neighbours, recipe.power, recipe.label_weight
+        assert m is not None and p is not None and alpha is not None
+        weights = similarity_weights(found.point_scores[:, :m], p)
+        weights /= np.maximum(weights.sum(1, keepdims=True), np.float32(1e-30))
+        matches = np.empty((len(weights), 0), np.int32), np.empty((len(weights), 0), np.float32)
+        if alpha > 0 and found.labels is not None and found.label_scores is not None:
+            matches = found.labels, np.float32(alpha) * similarity_weights(found.label_scores, p)
+        removed = np.zeros(len(self.labels), bool) if self.labels.removed is None else self.labels.removed
+        voters = found.points[:, :m], weights
+        best = _native.vote(voters, self.Y, self.ignore, 1 - alpha, matches, removed, min(k, len(self.labels)))
+        ranking = Ranking(*best, self.labels)
+        order, shares = popular_labels(self.shares, self.labels, 2 * k)
+        return ranking.fill(order[order >= 0], shares[order >= 0] * np.float32(1e-6))
+
+    def _queries(self, x: Inputs) -> sp.csr_matrix:
+        """Query rows, long ones cut to their heaviest terms."""
+        if self.encoder is None or not isinstance(x, Texts):
+            return keep_largest(normalise_rows(x), self.recipe.query_terms)
+        counts = self.encoder.count(x)
+        heaviest = keep_largest(self.encoder.weigh(counts), self.recipe.query_terms)
+        if self.recipe.weighting == "tfidf":
+            return heaviest
+        rows = np.repeat(np.arange(heaviest.shape[0]), np.diff(heaviest.indptr))
+        heaviest.data[:] = np.asarray(counts[rows, heaviest.indices]).ravel()
+        return heaviest
+
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """The indexes, the votes and the encoder."""
+        arrays = pack_csr("points", self.points.lists) | pack_csr("votes", self.Y) | pack_csr("abstain", self.ignore)
+        arrays |= pack_csr("label_index", None if self.label_index is None else self.label_index.lists)
+        arrays["shares"] = self.shares
+        meta: dict[str, Any] = {"accepts": self.accepts, "encoder": None}
+        if self.encoder is not None:
+            encoder_arrays, meta["encoder"] = self.encoder.state()
+            arrays |= encoder_arrays
+        return arrays, meta
+
+    @classmethod
+    def from_state(
+        cls,
+        recipe: Recipe,
+        labels: Labels,
+        arrays: Mapping[str, NDArray[Any]],
+        meta: dict[str, Any],
+        about: dict[str, Any],
+    ) -> NeighboursModel:
+        """From `state`."""
+        assert isinstance(recipe, Neighbours)
+        encoder = None if meta["encoder"] is None else Tfidf.from_state(dict(arrays), meta["encoder"])
+        label_lists = unpack_csr("label_index", arrays)
+        return cls(
+            recipe,
+            labels,
+            encoder,
+            SparseIndex(unpack_csr("points", arrays)),
+            None if label_lists is None else SparseIndex(label_lists),
+            unpack_csr("votes", arrays),
+            unpack_csr("abstain", arrays),
+            arrays["shares"],
+            meta["accepts"],
+            about,
+        )
+
+
+def relative(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scores divided by the best of their row."""
+    best = scores[:, :1]
+    return np.divide(scores, np.where(np.isfinite(best) & (best > 0), best, 1), dtype=np.float32)
+
+
+def similarity_weights(scores: NDArray[np.float32], power: float) -> NDArray[np.float32]:
+    """scores^power, 0 at pads."""
+    return np.power(np.where(np.isfinite(scores), scores, 0), power, dtype=np.float32)
+
+
+def keep_largest(matrix: sp.csr_matrix, count: int) -> sp.csr_matrix:
+    """The `count` largest entries of each row."""
+    if not len(matrix.data) or np.diff(matrix.indptr).max() <= count:
+        return matrix
+    columns, values = _native.top_k(matrix, count)
+    real = columns >= 0
+    kept = sp.csr_matrix((values[real], columns[real], np.append(0, np.cumsum(real.sum(1)))), shape=matrix.shape)
+    kept.sort_indices()
+    return kept

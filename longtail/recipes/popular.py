@@ -1,0 +1,110 @@
+"""The floor: every text gets the most frequent labels.
+
+longtail train DATA --recipe popular --out MODEL
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.core.labels import Labels
+from longtail.core.model import Inputs, Model
+from longtail.core.ranking import Ranking
+from longtail.core.recipe import Recipe
+from longtail.core.run import Run
+from longtail.core.texts import Texts
+from longtail.data.dataset import Dataset
+from longtail.recipes.refit import RefitRecipe
+from longtail.store import StoredModel
+
+
+@dataclass(frozen=True)
+class Popular(RefitRecipe):
+    """Ranks labels by the share of training points that have them. What any system must beat."""
+
+    name = "popular"
+    title = "the most frequent labels for every text: the floor"
+
+    @classmethod
+    def model_class(cls) -> type[Model]:
+        """PopularModel."""
+        return PopularModel
+
+    def train(self, data: Dataset, labels: Labels, run: Run) -> Model:
+        """Count."""
+        return PopularModel(self, labels, label_shares(data), accepts_of(data))
+
+
+class PopularModel(StoredModel):
+    """`shares` (L,) float32: the share of points with each label."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        labels: Labels,
+        shares: NDArray[np.float32],
+        accepts: str | int,
+        about: dict[str, Any] | None = None,
+    ):
+        super().__init__(recipe, labels, about)
+        self.shares = shares
+        self._accepts = accepts
+
+    @property
+    def accepts(self) -> str | int:
+        """What it was trained on; it looks at neither."""
+        return self._accepts
+
+    def rank(self, x: Inputs, k: int) -> Ranking:
+        """The same row for every point."""
+        order, scores = popular_labels(self.shares, self.labels, k)
+        n = len(x) if isinstance(x, Texts) else x.shape[0]
+        return Ranking(np.tile(order, (n, 1)), np.tile(scores, (n, 1)), self.labels)
+
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """The shares."""
+        return {"shares": self.shares}, {"accepts": self.accepts}
+
+    @classmethod
+    def from_state(
+        cls,
+        recipe: Recipe,
+        labels: Labels,
+        arrays: Mapping[str, NDArray[Any]],
+        meta: dict[str, Any],
+        about: dict[str, Any],
+    ) -> PopularModel:
+        """From `state`."""
+        return cls(recipe, labels, arrays["shares"], meta["accepts"], about)
+
+
+def label_shares(data: Dataset) -> NDArray[np.float32]:
+    """Share of the points that have each label (L,), by its targets; an ignored pair counts neither way."""
+    counted = np.full(data.Y.shape[1], len(data), np.float64)
+    if data.ignore is not None:
+        counted -= np.bincount(data.ignore.indices, minlength=data.Y.shape[1])
+    truth = data.truth()
+    mass = np.bincount(truth.indices, weights=truth.data, minlength=data.Y.shape[1])
+    return (mass / np.maximum(counted, 1)).astype(np.float32)
+
+
+def popular_labels(
+    shares: NDArray[np.float32], labels: Labels, k: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The min(k, L) labels of largest share and their shares, ties by lower index; −1 pads where labels are removed."""
+    k = min(k, len(labels))
+    alive = np.arange(len(labels)) if labels.removed is None else np.flatnonzero(~labels.removed)
+    order = alive[np.lexsort((alive, -shares[alive]))[:k]].astype(np.int32)
+    pads = k - len(order)
+    scores = np.append(shares[order], np.full(pads, -np.inf, np.float32)).astype(np.float32)
+    return np.append(order, np.full(pads, -1, np.int32)), scores
+
+
+def accepts_of(data: Dataset) -> str | int:
+    """What a model trained on this data takes: texts, or so many features."""
+    return "text" if data.has_text else int(data.features.shape[1])

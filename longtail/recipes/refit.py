@@ -1,0 +1,92 @@
+"""Recipes that are cheap enough to be trained twice: once to choose and be scored, once on everything."""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+from longtail._native import get_threads, set_threads
+from longtail.core.errors import DataError
+from longtail.core.labels import Labels
+from longtail.core.model import Model
+from longtail.core.recipe import Recipe
+from longtail.core.run import Run
+from longtail.data.corpus import Corpus
+from longtail.data.dataset import Dataset
+from longtail.metrics import Report, depth, evaluate
+
+log = logging.getLogger("longtail")
+
+
+@dataclass(frozen=True)
+class RefitRecipe(Recipe):
+    """`train` builds a model from a training set; `choose` fixes on the validation part what was left open.
+
+    `fit` trains without the validation part, chooses and is scored on it, then trains on all of train. A dev
+    part of the corpus's own stays out of training unless `run.train_on_dev`.
+    """
+
+    name = "refit"
+    title = "trained twice"
+
+    @abstractmethod
+    def train(self, data: Dataset, labels: Labels, run: Run) -> Model:
+        """A model of this data; all parameters are final."""
+
+    def choose(self, data: Dataset, labels: Labels, validation: Dataset, run: Run) -> tuple[Self, list[dict[str, Any]]]:
+        """This recipe with open parameters fixed, and the table they were chosen from; nothing is open by default."""
+        return self, []
+
+    def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
+        """Train, validate, and train again on all of train."""
+        run = run or Run()
+        self.check_corpus(corpus)
+        began, before = time.monotonic(), get_threads()
+        set_threads(run.threads)
+        try:
+            model, validated = self._fit(corpus, run)
+        finally:
+            set_threads(before)
+        model.about |= {
+            "corpus": {"name": corpus.name, "digest": corpus.digest, "labels": corpus.labels.digest()},
+            "seed": run.seed,
+            "seconds": round(time.monotonic() - began, 3),
+            **validated,
+        }
+        return model
+
+    def _fit(self, corpus: Corpus, run: Run) -> tuple[Model, dict[str, Any]]:
+        try:
+            split = corpus.with_validation(run.seed)
+        except DataError as error:
+            log.warning("trained without a validation part, with default settings: %s", error)
+            return self.train(corpus.train, corpus.labels, run), {}
+        if split.dev is None or not len(split.dev):
+            return self.train(corpus.train, corpus.labels, run), {}
+        chosen, table = self.choose(split.train, split.labels, split.dev, run)
+        draft = chosen.train(split.train, split.labels, run)
+        report = validate(draft, split.dev)
+        validated = {
+            "validation": {
+                "source": "dev" if corpus.dev is not None else "held out of train",
+                "points": len(split.dev),
+                "digest": split.dev.digest(),
+                "scores": {name: round(score, 3) for name, score in report.scores.items()},
+            },
+            **({"chosen_from": table} if table else {}),
+        }
+        full = corpus.train
+        if run.train_on_dev and corpus.dev is not None:
+            full = full + corpus.dev
+        if full is split.train:  # the corpus has its own dev: the draft has seen all there is
+            return draft, validated
+        return chosen.train(full, corpus.labels, run), validated
+
+
+def validate(model: Model, data: Dataset) -> Report:
+    """The metrics of a model on a part of its own corpus."""
+    ranking = model.predict(data.x, depth(ignore=data.ignore))
+    return evaluate(ranking, data.Y, model.labels, ignore=data.ignore)

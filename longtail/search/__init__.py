@@ -1,0 +1,1 @@
+"""Search: from vectors to the k nearest."""

@@ -1,0 +1,81 @@
+"""What is dear to compute and the same every time: kept on disk, under a key."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from longtail.core.errors import StoreError
+from longtail.store import disk
+from longtail.store.folder import open_folder, save_folder
+from longtail.store.manifest import read_manifest
+
+logger = logging.getLogger("longtail")
+
+MANIFEST = "cache.json"
+KIND = "longtail-cache"
+
+
+def cached(
+    key: str, build: Callable[[], Mapping[str, NDArray[Any]]], *, enabled: bool = True
+) -> dict[str, NDArray[Any]]:
+    """The arrays that `build` makes: from the cache when they are there, else built and put there.
+
+    `key` must say all that the arrays depend on: texts, encoder, settings, and a version of the code. A
+    damaged entry is built again. A cache that cannot be written costs a warning, never the result.
+    """
+    if not enabled:
+        return dict(build())
+    folder = cache_folder() / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    found = _open(folder, key)
+    if found is not None:
+        return found
+    built = dict(build())
+    try:
+        _put(folder, key, built)
+    except StoreError as error:
+        logger.warning("not kept in the cache: %s", error)
+        return built
+    return _open(folder, key, verify=False) or built  # mapped, so that the memory of the built ones is freed
+
+
+def cache_folder() -> Path:
+    """`LONGTAIL_CACHE`, or `longtail` in the platform's folder for caches."""
+    own = os.environ.get("LONGTAIL_CACHE")
+    if own:
+        return Path(own).expanduser()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "longtail"
+
+
+def _open(folder: Path, key: str, verify: bool = True) -> dict[str, NDArray[Any]] | None:
+    if not (folder / MANIFEST).exists():
+        return None
+    try:
+        manifest, arrays = open_folder(folder, MANIFEST, KIND, verify)
+    except StoreError as error:
+        logger.warning("a damaged entry of the cache is built again: %s", error)
+        return None
+    return arrays if manifest.get("key") == key else None
+
+
+def _put(folder: Path, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write an entry. Two processes at once write the same: the lock of the folder makes one follow the other."""
+    if (folder / MANIFEST).exists():
+        try:
+            read_manifest(folder, MANIFEST, KIND)
+        except StoreError:  # damaged, or of another version: a save would refuse to write over it
+            disk.unlink(folder / MANIFEST)
+    save_folder(folder, MANIFEST, KIND, {"key": key}, arrays)

@@ -1,0 +1,167 @@
+"""Every change the store makes to the file system: small functions that all pass through one hook.
+
+The hook is for tests, which stop a save at any chosen change and look at what it leaves behind. With
+`LONGTAIL_STORE_KILL_AT=n` in the environment the process kills itself just before the n-th change.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from longtail.core.errors import StoreError
+
+try:
+    import fcntl as fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+Hook = Callable[[str, Path], None]
+
+
+def kill_at(n: int) -> Hook:
+    """A hook that ends the process, without any clean-up, at the n-th change (from 1)."""
+    seen = 0
+
+    def count(action: str, path: Path) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == n:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return count
+
+
+_wanted = os.environ.get("LONGTAIL_STORE_KILL_AT")
+hook: Hook | None = kill_at(int(_wanted)) if _wanted else None
+
+
+def step(action: str, path: Path) -> None:
+    """Called before each change; `action` is mkdir, create, write, fsync, replace, unlink or rmdir."""
+    if hook is not None:
+        hook(action, path)
+
+
+@contextmanager
+def explained(what: str, path: Path) -> Iterator[None]:
+    """Turn an `OSError` of the block into a `StoreError` that says what could not be done, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+            message = f"{path}: cannot {what}: the disk is full; free some space or choose another folder"
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            message = f"{path}: cannot {what}: no permission; choose another folder, or change its rights"
+        else:
+            message = f"{path}: cannot {what}: {error.strerror or error}"
+        raise StoreError(message) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make one folder that is not there yet; its parent is not synced."""
+    with explained("make this folder", path):
+        step("mkdir", path)
+        path.mkdir()
+
+
+def make_folders(path: Path) -> None:
+    """Make a folder and the missing ones above it, durably; one that is there is left alone."""
+    missing = []
+    while not path.is_dir():
+        missing.append(path)
+        if path.parent == path:
+            break
+        path = path.parent
+    for folder in reversed(missing):
+        with explained("make this folder", folder):
+            step("mkdir", folder)
+            folder.mkdir(exist_ok=True)  # another process may have been faster
+        sync_folder(folder.parent)
+
+
+def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> str:
+    """Write the chunks to a new file and sync it; the SHA-256 of what was written."""
+    hasher = hashlib.sha256()
+    with explained("write this file", path):
+        step("create", path)
+        with path.open("wb", buffering=0) as file:
+            for chunk in chunks:
+                hasher.update(chunk)
+                rest = memoryview(chunk)
+                while rest:
+                    step("write", path)
+                    rest = rest[file.write(rest) :]
+            step("fsync", path)
+            _sync(file.fileno())
+    return hasher.hexdigest()
+
+
+def replace(source: Path, target: Path) -> None:
+    """Put `source` in the place of `target`, in one step for every reader."""
+    with explained("replace this file", target):
+        step("replace", target)
+        source.replace(target)
+
+
+def unlink(path: Path) -> None:
+    """Delete a file; one that is gone already is fine."""
+    with explained("delete this file", path):
+        step("unlink", path)
+        path.unlink(missing_ok=True)
+
+
+def remove_folder(path: Path) -> None:
+    """Delete a folder of files; folders in it, which only somebody else can have put there, are not followed."""
+    if path.is_symlink():
+        unlink(path)
+        return
+    with explained("delete this folder", path):
+        for entry in sorted(path.iterdir()):
+            unlink(entry)
+        step("rmdir", path)
+        path.rmdir()
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable; nothing where folders cannot be synced (Windows, some network disks)."""
+    if fcntl is None:
+        return
+    with explained("sync this folder", path):
+        step("fsync", path)
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            _sync(handle)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+                raise
+        finally:
+            os.close(handle)
+
+
+def open_lock(path: Path) -> int:
+    """Open a lock file, making it when it is not there; a file descriptor."""
+    with explained("open this lock", path):
+        step("create", path)
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+
+
+def overwrite(handle: int, path: Path, text: bytes) -> None:
+    """Replace what an open (lock) file says."""
+    with explained("write this file", path):
+        step("write", path)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, text, 0)
+
+
+def _sync(handle: int) -> None:
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None and fcntl is not None:  # macOS: plain fsync leaves the data in the drive's own cache
+        with suppress(OSError):
+            fcntl.fcntl(handle, full)
+            return
+    os.fsync(handle)

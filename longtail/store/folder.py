@@ -1,0 +1,194 @@
+"""Folders of arrays under a manifest: written so that a crash leaves the old content or the new, opened mapped.
+
+Arrays live in `FOLDER/data-<digest>/`, a *generation*, which is never changed once the manifest names it.
+A save writes another generation, then replaces the manifest, then deletes what is no longer named.
+docs/format.md tells why each step stands where it does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from longtail.core.errors import StoreError, shorten
+from longtail.core.run import resolve_threads
+from longtail.store import disk, npy
+from longtail.store.lock import LOCK, locked
+from longtail.store.manifest import ARRAY_NAME, GENERATION, Stamp, encode, read_manifest, read_stamped
+
+logger = logging.getLogger("longtail")
+
+RUN = ".run"  # checkpoints of an unfinished training live here until it has succeeded
+RETRIES = 100
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def save_folder(
+    folder: str | Path, manifest_name: str, kind: str, manifest: dict[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> None:
+    """Make `folder` hold `arrays` and a manifest of format `kind` with the JSON fields of `manifest`.
+
+    Atomic: whoever opens the folder, at any time and after any crash, finds what was there or what is new.
+    The arrays may be mapped from the very folder. One that holds something else is refused.
+    """
+    folder = Path(folder)
+    _current(folder, manifest_name, kind)  # refuse before anything is touched
+    check_arrays(arrays)
+    files = dict(zip(arrays, parallel(lambda item: npy.entry(*item), arrays.items()), strict=True))
+    digest = hashlib.sha256(orjson.dumps(files, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+    encode(kind, f"data-{digest}", files, manifest)  # so that what JSON cannot hold is refused now
+
+    disk.make_folders(folder)
+    with locked(folder):
+        current = _current(folder, manifest_name, kind)
+        before: str | None = None if current is None else current["generation"]
+        try:
+            if current is not None and current["arrays"] == files and _is_intact(folder, current):
+                generation = current["generation"]
+            else:  # a generation that is named is not written to, even if it is damaged: it may be in use
+                generation = f"data-{digest}-2" if before == f"data-{digest}" else f"data-{digest}"
+                _write_generation(folder / generation, arrays, files)
+            _write_manifest(folder, manifest_name, encode(kind, generation, files, manifest))
+        except BaseException:
+            _sweep(folder, manifest_name, kind, also_keep=before)  # give the space back
+            raise
+        _sweep(folder, manifest_name, kind)
+
+
+def open_folder(
+    folder: str | Path, manifest_name: str, kind: str, verify: bool = True
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Manifest and arrays of a folder; the arrays are mapped and read-only.
+
+    Files that are missing, or not of the size, dtype and shape in the manifest, are always refused; with
+    `verify` all content is read once and must have the checksum it was written with.
+    """
+    folder = Path(folder)
+    failed: Stamp | None = None
+    for _ in range(RETRIES):
+        manifest, seen = read_stamped(folder, manifest_name, kind)
+        try:
+            return manifest, _open_arrays(folder, manifest, verify)
+        except StoreError:  # damaged; or a writer has just put another generation in place and deleted this one
+            if seen == failed:
+                raise
+            failed = seen
+    raise StoreError(f"{folder}: changed {RETRIES} times while it was being opened; open it when its writer is done")
+
+
+def size_of(folder: str | Path, manifest_name: str, manifest: dict[str, Any]) -> int:
+    """Bytes on disk of a manifest and the arrays it names."""
+    folder = Path(folder)
+    files = [folder / manifest["generation"] / entry["file"] for entry in manifest["arrays"].values()]
+    return sum(path.stat().st_size for path in [folder / manifest_name, *files] if path.exists())
+
+
+def check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse names that are not safe as file names everywhere, and dtypes that only pickle could hold."""
+    names: dict[str, str] = {}
+    for name, array in arrays.items():
+        if not ARRAY_NAME.fullmatch(name) or len(name) > 200:
+            raise StoreError(f"an array is named by letters, digits, _ and inner dots and dashes; got {shorten(name)}")
+        if names.setdefault(name.lower(), name) != name:
+            raise StoreError(f"array names must differ by more than case; got {names[name.lower()]!r} and {name!r}")
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufc":
+            found = f"dtype {array.dtype}" if isinstance(array, np.ndarray) else shorten(array)
+            raise StoreError(f"array {name!r} must be a numpy array of numbers or booleans; got {found}")
+
+
+def parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """`function` of each item, in threads: hashing and reading release the interpreter lock."""
+    items = list(items)
+    with ThreadPoolExecutor(max(1, min(resolve_threads(), len(items)))) as pool:
+        return list(pool.map(function, items))
+
+
+def _current(folder: Path, manifest_name: str, kind: str) -> dict[str, Any] | None:
+    """The manifest in place, None if this is a new folder; refuses a folder that is not ours to write to."""
+    if not os.path.lexists(folder):
+        return None
+    if folder.is_file():
+        raise StoreError(f"{folder}: is a file, not a folder; choose another name to save under")
+    with disk.explained("read this folder", folder):
+        names = sorted(entry.name for entry in folder.iterdir())
+    if manifest_name in names:
+        return read_manifest(folder, manifest_name, kind)
+    foreign = [name for name in names if name not in (RUN, LOCK) and not _is_leftover(name, manifest_name)]
+    if foreign:
+        raise StoreError(
+            f"{folder}: will not be written to: it holds other files ({', '.join(map(shorten, foreign[:3]))}"
+            f"{', …' if len(foreign) > 3 else ''}) and no {manifest_name}; choose a new or an empty folder"
+        )
+    return None
+
+
+def _is_leftover(name: str, manifest_name: str) -> bool:
+    """Whether a name is one that only the store gives: a generation, or a manifest not yet in place."""
+    return GENERATION.fullmatch(name) is not None or name == _temporary(manifest_name)
+
+
+def _temporary(manifest_name: str) -> str:
+    return f".{manifest_name}.tmp"
+
+
+def _write_generation(folder: Path, arrays: Mapping[str, NDArray[Any]], files: Mapping[str, Any]) -> None:
+    """Write all arrays to a generation that no manifest names, durably."""
+    if os.path.lexists(folder):  # left by a writer that was killed: nobody knows how much of it is whole
+        disk.sync_folder(folder.parent)  # that writer may have put a manifest in place that is not durable yet
+        disk.remove_folder(folder)
+    disk.make_folder(folder)
+    for name, array in arrays.items():
+        written = disk.write_file(folder / files[name]["file"], npy.chunks(array))
+        if written != files[name]["sha256"]:
+            raise StoreError(f"array {name!r} was changed while it was being saved; save it again")
+    disk.sync_folder(folder)
+    disk.sync_folder(folder.parent)
+
+
+def _write_manifest(folder: Path, manifest_name: str, text: bytes) -> None:
+    """Put a manifest in place, in one step and durably."""
+    temporary = folder / _temporary(manifest_name)
+    disk.write_file(temporary, [text])
+    disk.replace(temporary, folder / manifest_name)
+    disk.sync_folder(folder)  # before anything old is deleted: else a crash could bring the old manifest back
+
+
+def _sweep(folder: Path, manifest_name: str, kind: str, also_keep: str | None = None) -> None:
+    """Delete what the manifest in place does not name. That this fails is no reason for a save to fail."""
+    try:
+        current = _current(folder, manifest_name, kind)
+        kept = {also_keep, None if current is None else current["generation"]}
+        for path in sorted(folder.iterdir()):
+            if path.name == _temporary(manifest_name):
+                disk.unlink(path)
+            elif path.name not in kept and GENERATION.fullmatch(path.name):
+                disk.remove_folder(path)
+    except (StoreError, OSError) as error:  # such as a file still open on Windows: the next save tries again
+        logger.warning("what an earlier save left could not be deleted: %s", error)
+
+
+def _open_arrays(folder: Path, manifest: dict[str, Any], verify: bool) -> dict[str, NDArray[Any]]:
+    data, entries = folder / manifest["generation"], manifest["arrays"]
+    arrays = {name: npy.open_array(data / entry["file"], entry) for name, entry in entries.items()}
+    if verify:
+        parallel(lambda entry: npy.check_sum(data / entry["file"], entry), entries.values())
+    return arrays
+
+
+def _is_intact(folder: Path, manifest: dict[str, Any]) -> bool:
+    try:
+        _open_arrays(folder, manifest, verify=True)
+    except StoreError:
+        return False
+    return True

@@ -1,0 +1,132 @@
+"""The manifest: the small JSON file that says what a folder is and which arrays belong to it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from longtail.core.errors import StoreError, shorten
+from longtail.store.disk import explained
+
+VERSION = 1  # of the folder format; see docs/format.md for when it changes
+GENERATION = re.compile(r"data-[0-9a-f]{16}(-2)?")
+ARRAY_NAME = re.compile(r"[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*")
+OWN_FIELDS = ("format", "version", "longtail", "generation", "arrays")
+
+Stamp = tuple[int, int]  # inode and time of a manifest: what tells it from the one that replaces it
+
+
+def encode(kind: str, generation: str, entries: dict[str, Any], manifest: dict[str, Any]) -> bytes:
+    """The bytes of a manifest; `manifest` holds what the caller adds to the fields every folder has."""
+    taken = [name for name in OWN_FIELDS if name in manifest]
+    if taken:
+        raise StoreError(f"a manifest has a field {taken[0]!r} of its own; call yours something else")
+    own = (kind, VERSION, package_version(), generation, entries)
+    fields = dict(zip(OWN_FIELDS, own, strict=True)) | manifest
+    return orjson.dumps(plain(fields, ""), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def plain(value: Any, where: str) -> Any:
+    """A value as JSON can hold it: numpy numbers as numbers, paths as strings, NaN and infinities as null."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (str, Path)):  # a file name may hold bytes that are no UTF-8
+        return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, (list, tuple)):
+        return [plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {plain(key, where): plain(item, f"{where}.{key}".lstrip(".")) for key, item in value.items()}
+    raise StoreError(f"a manifest holds JSON values only; {where} is {shorten(value)}")
+
+
+def read_manifest(folder: str | Path, manifest_name: str, kind: str) -> dict[str, Any]:
+    """The checked manifest of a folder; no array is touched."""
+    return read_stamped(Path(folder), manifest_name, kind)[0]
+
+
+def read_stamped(folder: Path, manifest_name: str, kind: str) -> tuple[dict[str, Any], Stamp]:
+    """The manifest of a folder, and the stamp by which a replaced one is known."""
+    path, noun = folder / manifest_name, kind.removeprefix("longtail-")
+    try:
+        with explained("read this file", path), path.open("rb") as file:
+            text, found = file.read(), os.fstat(file.fileno())
+    except StoreError as error:
+        if not isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
+            raise
+        raise StoreError(_absent(folder, path, noun)) from None
+    try:
+        manifest = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise StoreError(
+            f"{path}: is not JSON ({error}); found {shorten(text[:60])}. It is damaged, or no longtail {noun}: "
+            "restore it from a copy, or choose another folder"
+        ) from None
+    check(manifest, path, kind)
+    return manifest, (found.st_ino, found.st_mtime_ns)
+
+
+def _absent(folder: Path, path: Path, noun: str) -> str:
+    give = f"give the folder of a saved longtail {noun}"
+    if not folder.exists():
+        return f"{folder}: there is no such folder; {give}"
+    if not folder.is_dir():
+        return f"{folder}: is a file, not a folder; {give}"
+    if any(GENERATION.fullmatch(entry.name) for entry in folder.iterdir()):
+        return f"{folder}: there is no {noun} in it (no {path.name}): the save did not finish; make the {noun} again"
+    return f"{folder}: there is no {noun} in it (no {path.name}); {give}"
+
+
+def check(manifest: Any, path: Path, kind: str) -> None:
+    """Refuse what is not a manifest of this kind, of a version and a shape that can be read."""
+    noun = kind.removeprefix("longtail-")
+    found = manifest.get("format") if isinstance(manifest, dict) else None
+    if found != kind:
+        what = "no longtail folder" if found is None else f"of the format {shorten(found)}"
+        raise StoreError(f"{path}: is {what}, but should be of {kind!r}; give the folder of a longtail {noun}")
+    version = manifest.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise StoreError(f"{path}: has the version {shorten(version)}; it is damaged: make the {noun} again")
+    if version > VERSION:
+        raise StoreError(
+            f"{path}: was made by a newer longtail ({manifest.get('longtail')}, format {version}; this one reads up "
+            f"to {VERSION}); upgrade: pip install -U longtail"
+        )
+    wrong = _wrong_field(manifest)
+    if wrong is not None:
+        raise StoreError(f"{path}: {wrong}; it is damaged: restore it from a copy, or make the {noun} again")
+
+
+def _wrong_field(manifest: dict[str, Any]) -> str | None:
+    generation, arrays = manifest.get("generation"), manifest.get("arrays")
+    if not isinstance(generation, str) or not GENERATION.fullmatch(generation):
+        return f"generation must be data-<digest>; found {shorten(generation)}"
+    if not isinstance(arrays, dict):
+        return f"arrays must be an object; found {shorten(arrays)}"
+    types = {"file": str, "dtype": str, "shape": list, "bytes": int, "sha256": str}
+    for name, entry in arrays.items():
+        for key, kind in types.items():
+            if not isinstance(entry, dict) or not isinstance(entry.get(key), kind):
+                return f"{key} of array {name!r} is missing or of the wrong kind"
+        stem, _, ending = entry["file"].rpartition(".")
+        if ending != "npy" or not ARRAY_NAME.fullmatch(stem):  # never a path: nothing outside may be named
+            return f"array {name!r} must be a .npy file in {generation}; found {shorten(entry['file'])}"
+    return None
+
+
+def package_version() -> str:
+    """The version of longtail that is running."""
+    try:
+        return importlib.metadata.version("longtail")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

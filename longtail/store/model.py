@@ -1,0 +1,121 @@
+"""Saved models: what every engine gets for naming its arrays."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+from numpy.typing import NDArray
+
+from longtail.core.errors import DataError, ParameterError, StoreError
+from longtail.core.labels import Labels
+from longtail.core.model import Model
+from longtail.core.recipe import Recipe, recipes
+from longtail.store.folder import open_folder, save_folder, size_of
+from longtail.store.manifest import plain, read_manifest
+from longtail.store.parts import pack_labels, unpack_labels
+
+MANIFEST = "model.json"
+KIND = "longtail-model"
+LABELS = "labels"  # arrays of this name and prefix are those of the label space
+
+
+class StoredModel(Model):
+    """A model that is arrays and a few JSON values.
+
+    Its recipe names it in `model_class`, by which `load` finds it again.
+    """
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Arrays and JSON values that, with recipe and labels, are all of this model."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(
+        cls,
+        recipe: Recipe,
+        labels: Labels,
+        arrays: Mapping[str, NDArray[Any]],
+        meta: dict[str, Any],
+        about: dict[str, Any],
+    ) -> Self:
+        """The model that `state` described; `arrays` are mapped from the disk and read-only."""
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, atomically: a new one, an empty one, or that of an older model."""
+        arrays, meta = self.state()
+        own = sorted(name for name in arrays if name.startswith(f"{LABELS}."))
+        if own:
+            raise StoreError(f"array {own[0]!r} of this model stands in the place of its labels; call it otherwise")
+        label_arrays, labels = pack_labels(LABELS, self.labels)
+        manifest = {
+            "recipe": self.recipe.name,
+            "settings": _settings(self.recipe),
+            "labels": labels,
+            "about": self.about,
+            "meta": meta,
+        }
+        save_folder(folder, MANIFEST, KIND, manifest, label_arrays | arrays)
+
+
+def load(folder: str | Path, verify: bool = True) -> Model:
+    """The model in a folder, its arrays mapped.
+
+    With `verify` all files are read once and compared with their checksums; without it a large model opens
+    in milliseconds, and damage inside a file is not noticed.
+    """
+    path = Path(folder) / MANIFEST
+    manifest, arrays = open_folder(folder, MANIFEST, KIND, verify)
+    missing = [key for key in ("recipe", "settings", "labels", "about", "meta") if key not in manifest]
+    if missing:
+        raise StoreError(f"{path}: {missing[0]!r} is not in it; it is damaged: train the model again")
+    recipe = _recipe(path, manifest)
+    model_class = recipe.model_class()
+    if not issubclass(model_class, StoredModel):
+        raise StoreError(f"{path}: {recipe.kind} makes {model_class.__name__}, which cannot be opened from a folder")
+    own = {name: array for name, array in arrays.items() if not name.startswith(f"{LABELS}.")}
+    try:
+        labels = unpack_labels(LABELS, arrays, manifest["labels"], check=verify)
+        return model_class.from_state(recipe, labels, own, manifest["meta"], manifest["about"])
+    except (StoreError, DataError, ParameterError) as error:
+        raise StoreError(f"{path.parent}: {error}") from error
+    except KeyError as error:
+        raise StoreError(f"{path.parent}: {error} is not in it; it is damaged: train the model again") from error
+
+
+def describe(folder: str | Path) -> dict[str, Any]:
+    """The manifest of a saved model, and under `bytes` its size on disk; no array is opened."""
+    manifest = read_manifest(folder, MANIFEST, KIND)
+    return manifest | {"bytes": size_of(folder, MANIFEST, manifest)}
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    """What differs from the recipe's defaults; refuses what would not come back the same."""
+    settings: dict[str, Any] = orjson.loads(orjson.dumps(plain(recipe.changed(), "settings")))
+    try:
+        if type(recipe).of(**settings) == recipe:
+            return settings
+    except ParameterError:
+        pass
+    raise StoreError(f"{recipe.kind}: these settings cannot be kept in a file: {recipe.changed()}")
+
+
+def _recipe(path: Path, manifest: dict[str, Any]) -> Recipe:
+    """The recipe a manifest names, with its settings."""
+    name, writer = manifest["recipe"], manifest["longtail"]
+    if name not in list(recipes):
+        raise StoreError(
+            f"{path}: was made by the recipe {name!r} of longtail {writer}, which is not known here "
+            f"(known: {', '.join(sorted(recipes)) or 'none'}); use that longtail, or train again"
+        )
+    try:
+        return recipes[name].of(**manifest["settings"])
+    except (ParameterError, TypeError) as error:
+        raise StoreError(
+            f"{path}: its settings, written by longtail {writer}, do not fit here: {error} "
+            "Use that longtail, or train again"
+        ) from error

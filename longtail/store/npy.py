@@ -1,0 +1,89 @@
+"""Numpy's `.npy` files: written in pieces without a second copy, opened memory-mapped."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.core.errors import StoreError
+
+CHUNK = 1 << 24  # bytes written at once
+
+
+def chunks(array: NDArray[Any]) -> Iterator[bytes | memoryview]:
+    """The content of the `.npy` file of an array, piece by piece."""
+    array = np.asarray(array)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    yield header.getvalue()
+    if array.flags.c_contiguous:
+        yield from _pieces(array)
+    elif array.flags.f_contiguous:  # the header says so
+        yield from _pieces(array.T)
+    else:  # copied a few rows at a time
+        rows = max(1, CHUNK * len(array) // max(array.nbytes, 1))
+        for start in range(0, len(array), rows):
+            yield from _pieces(np.ascontiguousarray(array[start : start + rows]))
+
+
+def _pieces(array: NDArray[Any]) -> Iterator[memoryview]:
+    octets: Any = array.reshape(-1).view(np.uint8)
+    flat = memoryview(octets)
+    for start in range(0, len(flat), CHUNK):
+        yield flat[start : start + CHUNK]
+
+
+def entry(name: str, array: NDArray[Any]) -> dict[str, Any]:
+    """What a manifest says of an array: file, dtype, shape, bytes and SHA-256 of the file."""
+    hasher, size = hashlib.sha256(), 0
+    for chunk in chunks(array):
+        hasher.update(chunk)
+        size += len(chunk)
+    return {
+        "file": f"{name}.npy",
+        "dtype": array.dtype.str,
+        "shape": list(array.shape),
+        "bytes": size,
+        "sha256": hasher.hexdigest(),
+    }
+
+
+def open_array(path: Path, expected: dict[str, Any]) -> NDArray[Any]:
+    """Map the array at `path`, read-only; refuses one that is not what its manifest entry says."""
+    try:
+        size = path.stat().st_size
+        if size != expected["bytes"]:
+            raise damaged(path, f"has {size:,} bytes, but should have {expected['bytes']:,}")
+        mode: Any = "r" if 0 not in expected["shape"] else None  # what is empty cannot be mapped
+        array = np.asarray(np.load(path, mmap_mode=mode, allow_pickle=False))
+    except FileNotFoundError:
+        raise damaged(path, "is missing") from None
+    except (OSError, ValueError, EOFError, SyntaxError) as error:
+        raise damaged(path, f"cannot be read as a numpy array ({error})") from error
+    if array.dtype.str != expected["dtype"] or list(array.shape) != expected["shape"]:
+        found = f"{array.dtype.str} {tuple(array.shape)}"
+        raise damaged(path, f"holds {found}, but should hold {expected['dtype']} {tuple(expected['shape'])}")
+    array.flags.writeable = False
+    return array
+
+
+def check_sum(path: Path, expected: dict[str, Any]) -> None:
+    """Refuse a file whose content is not what was written."""
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise damaged(path, f"cannot be read ({error.strerror})") from error
+    if found != expected["sha256"]:
+        raise damaged(path, f"has the SHA-256 {found[:12]}…, but should have {expected['sha256'][:12]}…")
+
+
+def damaged(path: Path, how: str) -> StoreError:
+    """The error for a file that is not as it was written."""
+    return StoreError(f"{path}: {how}; the folder is damaged: restore it from a copy, or make it again")

@@ -1,0 +1,134 @@
+"""The nouns of longtail as named arrays and back: texts, sparse matrices, labels.
+
+Packing copies nothing that is contiguous already; unpacking only wraps the arrays, so that what was mapped
+stays mapped. What was None packs to nothing, and nothing unpacks to None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.core.errors import StoreError
+from longtail.core.labels import Labels, Propensity
+from longtail.core.texts import Texts
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def pack_texts(name: str, texts: Texts | None) -> Arrays:
+    """`name.data` (uint8) and `name.offsets` (int64, n + 1, from 0)."""
+    if texts is None:
+        return {}
+    first, last = texts.offsets[0], texts.offsets[-1]  # a slice of a larger buffer leaves the rest of it behind
+    offsets = texts.offsets - first if first else texts.offsets
+    return {f"{name}.data": texts.data[first:last], f"{name}.offsets": offsets}
+
+
+def unpack_texts(name: str, arrays: Mapping[str, NDArray[Any]]) -> Texts | None:
+    """The `Texts` packed under `name`."""
+    found = _parts(name, ("data", "offsets"), arrays)
+    if found is None:
+        return None
+    data, offsets = found
+    if data.dtype != np.uint8 or offsets.dtype != np.int64 or not len(offsets) or offsets[-1] != len(data):
+        raise _mismatch(name, "texts", found)
+    return Texts(data, offsets)
+
+
+def pack_csr(name: str, matrix: sp.csr_matrix | None) -> Arrays:
+    """`name.data`, `name.indices`, `name.indptr` in the dtypes they have, and `name.shape`.
+
+    Indices and indptr are brought to one dtype where they differ: scipy fails on a mixture of them.
+
+    `shape` is (rows, columns, whether indices are sorted, whether no entry stands twice): the two flags save
+    reading all indices to find out.
+    """
+    if matrix is None:
+        return {}
+    indices, indptr = matrix.indices, matrix.indptr
+    if indices.dtype != indptr.dtype:
+        kind = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 else np.int64
+        indices, indptr = indices.astype(kind, copy=False), indptr.astype(kind, copy=False)
+    flags = (matrix.has_sorted_indices, matrix.has_canonical_format)
+    return {
+        f"{name}.data": matrix.data,
+        f"{name}.indices": indices,
+        f"{name}.indptr": indptr,
+        f"{name}.shape": np.array([*matrix.shape, *flags], np.int64),
+    }
+
+
+def unpack_csr(name: str, arrays: Mapping[str, NDArray[Any]]) -> sp.csr_matrix | None:
+    """The CSR matrix packed under `name`."""
+    found = _parts(name, ("data", "indices", "indptr", "shape"), arrays)
+    if found is None:
+        return None
+    data, indices, indptr, shape = found
+    fits = len(shape) == 4 and len(indptr) == shape[0] + 1 and indptr[-1] == len(data) == len(indices)
+    if not fits or indices.dtype != indptr.dtype:
+        raise _mismatch(name, "a sparse matrix", found)
+    # scipy's own constructor may read all indices and copy them to another dtype, which would undo the mapping
+    matrix = sp.csr_matrix((int(shape[0]), int(shape[1])), dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    matrix.has_sorted_indices, matrix.has_canonical_format = bool(shape[2]), bool(shape[3])
+    return matrix
+
+
+def pack_labels(name: str, labels: Labels) -> tuple[Arrays, dict[str, Any]]:
+    """The arrays of a label space, and what JSON holds of it: size, digest, points and propensity constants."""
+    arrays = {
+        **pack_texts(f"{name}.keys", labels.keys),
+        **pack_texts(f"{name}.texts", labels.texts),
+        f"{name}.counts": labels.counts,
+        **({} if labels.removed is None else {f"{name}.removed": labels.removed}),
+    }
+    constants = {"A": labels.propensity.A, "B": labels.propensity.B}
+    meta = {"count": len(labels), "digest": labels.digest(), "points": labels.points, "propensity": constants}
+    return arrays, meta
+
+
+def unpack_labels(name: str, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], check: bool = True) -> Labels:
+    """The label space packed under `name`; with `check` its digest must be the one in `meta`."""
+    keys = unpack_texts(f"{name}.keys", arrays)
+    if keys is None or f"{name}.counts" not in arrays:
+        raise StoreError(f"the arrays of the labels {name!r} are not in this folder; it is damaged: make it again")
+    try:
+        points, propensity, count, digest = (meta[key] for key in ("points", "propensity", "count", "digest"))
+        constants = Propensity(**propensity)
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"the manifest's entry {name!r} is damaged ({error!r}); make the folder again") from None
+    labels = Labels(
+        keys=keys,
+        texts=unpack_texts(f"{name}.texts", arrays),
+        counts=arrays[f"{name}.counts"],
+        points=points,
+        propensity=constants,
+        removed=arrays.get(f"{name}.removed"),
+    )
+    found = labels.digest() if check else digest
+    if len(labels) != count or found != digest:
+        raise StoreError(
+            f"the labels {name!r} are not those in the manifest: {len(labels):,} with digest {found[:12]}…, but it "
+            f"says {count:,} with {digest[:12]}…; the folder was put together by hand or is damaged: make it again"
+        )
+    return labels
+
+
+def _parts(name: str, parts: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]] | None:
+    """The arrays `name.part`; None if there is none of them; refuses a part of them."""
+    missing = [part for part in parts if f"{name}.{part}" not in arrays]
+    if len(missing) == len(parts):
+        return None
+    if missing:
+        raise StoreError(f"array '{name}.{missing[0]}' is not in this folder; it is damaged: make it again")
+    return [arrays[f"{name}.{part}"] for part in parts]
+
+
+def _mismatch(name: str, what: str, found: list[NDArray[Any]]) -> StoreError:
+    shown = ", ".join(f"{array.dtype} {array.shape}" for array in found)
+    return StoreError(f"the arrays of {name!r} are not those of {what}: found {shown}; make the folder again")

@@ -1,0 +1,132 @@
+"""The cache: builds once, rebuilds what is damaged, and never stands in the way."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longtail.store import cache, lock
+from longtail.store.cache import cache_folder, cached
+
+
+class Builder:
+    """Counts how often it is asked."""
+
+    def __init__(self, value=1):
+        self.calls, self.value = 0, value
+
+    def __call__(self):
+        self.calls += 1
+        return {"x": np.full(5, self.value), "y.z": np.arange(3.0)}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_builds_once(folder):
+    build = Builder()
+    first, second = cached("key", build), cached("key", build)
+    assert build.calls == 1 and first["x"].tolist() == second["x"].tolist() == [1] * 5
+    assert second["y.z"].tolist() == [0, 1, 2] and not second["x"].flags.writeable
+    assert cached("other key", Builder(2))["x"][0] == 2 and len(list(folder.iterdir())) == 2
+    assert cached("key \ud800", build)["x"][0] == 1
+
+
+def test_can_be_turned_off(folder):
+    build = Builder()
+    for _ in range(2):
+        assert cached("key", build, enabled=False)["x"][0] == 1
+    assert build.calls == 2 and not folder.exists()
+
+
+@pytest.mark.parametrize("victim", ["cache.json", "x.npy"])
+@pytest.mark.parametrize("damage", ["garbage", "missing", "one bit"])
+def test_a_damaged_entry_is_built_again(folder, victim, damage):
+    cached("key", Builder())
+    (path,) = folder.rglob(victim)
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(b"?" * len(content) if damage == "garbage" else content[:-2] + b"\1" + content[-1:])
+    build = Builder()
+    assert cached("key", build)["x"].tolist() == [1] * 5 and build.calls == 1
+    assert cached("key", build)["x"].tolist() == [1] * 5 and build.calls == 1
+    assert len(list(folder.rglob("data-*"))) == 1
+
+
+def test_an_entry_of_a_newer_longtail_is_built_again(folder):
+    cached("key", Builder())
+    (path,) = folder.rglob("cache.json")
+    path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
+    build = Builder()
+    cached("key", build), cached("key", build)
+    assert build.calls == 1
+
+
+def test_a_cache_that_cannot_be_written_costs_a_warning(tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "file"))
+    assert cached("key", Builder())["x"][0] == 1
+    assert "not kept in the cache" in caplog.text
+
+
+def test_a_writer_in_the_way_costs_a_warning(folder, monkeypatch, caplog):
+    cached("key", Builder())
+    (path,) = folder.rglob("cache.json")
+    path.unlink()
+    monkeypatch.setattr(lock, "WAIT", 0.05)
+    with lock.locked(path.parent):
+        assert cached("key", Builder())["x"][0] == 1
+    assert "is saving to this folder" in caplog.text
+
+
+def test_errors_of_the_builder_pass_through():
+    def build():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        cached("key", build)
+
+
+def test_two_processes_at_once(folder):
+    program = (
+        "import numpy as np; from longtail.store.cache import cached\n"
+        "for i in range(40): assert cached(f'k{i}', lambda: {'x': np.full(9, i)})['x'].tolist() == [i] * 9"
+    )
+    children = [subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) for _ in range(3)]
+    for child in children:
+        _, errors = child.communicate()
+        assert child.returncode == 0 and not errors, errors.decode()
+    build = Builder()
+    for i in range(40):
+        assert cached(f"k{i}", build)["x"].tolist() == [i] * 9
+    assert build.calls == 0 and len(list(folder.rglob("data-*"))) == 40
+
+
+def test_where_the_cache_is(monkeypatch):
+    assert cache_folder() == Path(os.environ["LONGTAIL_CACHE"])
+    monkeypatch.setenv("LONGTAIL_CACHE", "~/mine")
+    assert cache_folder() == Path.home() / "mine"
+    monkeypatch.setenv("LONGTAIL_CACHE", "")
+    monkeypatch.setattr(cache.sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert cache_folder() == Path("/xdg/longtail")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "longtail"
+    monkeypatch.setattr(cache.sys, "platform", "darwin")
+    assert cache_folder() == Path.home() / "Library" / "Caches" / "longtail"
+    monkeypatch.setattr(cache.sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", "/local")
+    assert cache_folder() == Path("/local/longtail")
+
+
+def test_refuses_what_cannot_be_kept_with_a_warning(caplog):
+    assert cached("key", lambda: {"bad name": np.arange(2)})["bad name"].tolist() == [0, 1]
+    assert "an array is named by" in caplog.text
