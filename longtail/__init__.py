@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from longtail.core.ranking import Ranking as Ranking
     from longtail.core.recipe import Recipe as Recipe
     from longtail.core.recipe import recipe as recipe
-    from longtail.core.recipe import recipes as recipes
     from longtail.core.run import Run as Run
     from longtail.core.texts import Texts as Texts
     from longtail.data.corpus import Corpus as Corpus
@@ -49,10 +48,9 @@ _PLACES = {
     "load": "longtail.store",
     "read": "longtail.data.read",
     "recipe": "longtail.core.recipe",
-    "recipes": "longtail.core.recipe",
     "write": "longtail.data.write",
 }
-_NEED_RECIPES = {"load", "recipe", "recipes"}  # these look recipes up by name
+_NEED_RECIPES = {"load", "recipe"}  # these look recipes up by name
 
 __all__ = [*sorted(_PLACES), "__version__"]
 

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     rows = [
         ["recipe", about["recipe"]],
         ["settings", ", ".join(f"{k}={v}" for k, v in about["settings"].items()) or "all defaults"],
-        ["labels", f"{about['labels']['count']:,}" + (" with text" if about["labels"].get("texts") else "")],
+        ["labels", f"{about['labels']['count']:,}" + (" with text" if "labels.texts.data" in about["arrays"] else "")],
         ["corpus", f"{corpus.get('name', '–')} (digest {corpus.get('digest', '–')[:12]})"],
         ["seed", str(training.get("seed", "–"))],
         ["trained in", f"{training.get('seconds', 0):.1f} s"],

@@ -32,7 +32,8 @@ class Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import longtail
 
-        parser.exit(message=f"longtail {longtail.__version__}\n")
+        sys.stdout.write(f"longtail {longtail.__version__}\n")
+        parser.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

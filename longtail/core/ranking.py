@@ -64,7 +64,8 @@ class Ranking:
 
     def __getitem__(self, rows: Any) -> Ranking:
         if isinstance(rows, (int, np.integer)):
-            rows = slice(rows, rows + 1 or None)
+            row = range(len(self))[rows]  # an IndexError ends `for row in ranking`
+            rows = slice(row, row + 1)
         return replace(self, indices=self.indices[rows], scores=self.scores[rows])
 
     def cut(self, k: int) -> Ranking:
@@ -87,7 +88,7 @@ class Ranking:
     def fill(self, order: NDArray[np.int32], scores: NDArray[np.float32]) -> Ranking:
         """Pads replaced by the labels of `order` (best first) that the row does not hold yet.
 
-        The filled labels score below what the row already has: `scores` are shifted down where needed.
+        The filled labels score no higher than what the row already has: `scores` are shifted down where needed.
         """
         rows = np.flatnonzero((self.indices < 0).any(1))
         if not len(rows) or not len(order):
@@ -103,7 +104,7 @@ class Ranking:
             room = lowest - scores[0]
             shift = np.where(np.isfinite(room), np.minimum(0, room), 0).astype(np.float32)
             indices[part[r], place[r, c]] = head[c]
-            values[part[r], place[r, c]] = scores[c] + shift[r]
+            values[part[r], place[r, c]] = np.minimum(scores[c] + shift[r], lowest[r])  # the sum is rounded
         return replace(self, indices=indices, scores=values)
 
     def to_csr(self) -> sp.csr_matrix:

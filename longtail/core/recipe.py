@@ -30,7 +30,8 @@ class Recipe(Parameters):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.kind = f"recipe {cls.name!r}"
+        if "name" in cls.__dict__:  # what has none is a base of recipes, not one
+            cls.kind = f"recipe {cls.name!r}"
 
     def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
         """Train on `corpus.train`; the validation part is used for choices, test is never read."""

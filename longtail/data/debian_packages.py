@@ -11,10 +11,11 @@ import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from longtail.core.errors import DataError
 
@@ -130,7 +131,8 @@ def _lines(path: Path) -> Iterator[str]:
     number = 0
     try:
         with _open(path) as stream:
-            for number, line in enumerate(stream, 1):
+            for line in stream:
+                number += 1
                 yield line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise DataError("invalid UTF-8", where=path, line=number, found=error.object) from None
@@ -141,35 +143,26 @@ def _lines(path: Path) -> Iterator[str]:
         raise DataError("the file cannot be read", where=path, found=error.strerror or str(error)) from None
 
 
-def _open(path: Path) -> IO[bytes] | _Lz4:
+def _open(path: Path) -> AbstractContextManager[Iterable[bytes]]:
     with path.open("rb") as file:
         magic = file.read(6)
     if magic.startswith(_LZ4_MAGIC):
-        return _Lz4(path)
+        return _lz4(path)
     return next((opener for start, opener in _OPENERS.items() if magic.startswith(start)), open)(path, "rb")
 
 
-class _Lz4:
+@contextmanager
+def _lz4(path: Path) -> Iterator[Iterable[bytes]]:
     """The lines of an lz4 file, unpacked by the `lz4` command: Python has no reader of its own."""
-
-    def __init__(self, path: Path):
-        command = shutil.which("lz4")
-        if command is None:
-            fix = f"install the package lz4, or unpack the file elsewhere and give the result instead of {path.name}"
-            raise DataError("the file is lz4, and there is no `lz4` command to unpack it", where=path, fix=fix)
-        self.path = path
-        self.start = functools.partial(subprocess.Popen, [command, "-dcq", str(path)], stdout=-1, stderr=-1)
-
-    def __enter__(self) -> Iterator[bytes]:
-        self.process = self.start()
-        return self._read()
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-    def _read(self) -> Iterator[bytes]:
-        yield from self.process.stdout
-        if self.process.wait():
-            said = self.process.stderr.read().decode("utf-8", "replace").strip()
-            raise DataError("the lz4 file is damaged", where=self.path, found=said, fix="copy or download it again")
+    command = shutil.which("lz4")
+    if command is None:
+        fix = "install the package lz4, or unpack the file elsewhere and give the result"
+        raise DataError("the file is lz4, and there is no `lz4` command to unpack it", where=path, fix=fix)
+    with subprocess.Popen([command, "-dcq", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            yield process.stdout or ()
+            said = process.communicate()[1].decode("utf-8", "replace").strip()
+        finally:
+            process.kill()  # in case the reader gave up in the middle
+    if process.returncode:
+        raise DataError("the lz4 file is damaged", where=path, found=said, fix="copy or download it again")

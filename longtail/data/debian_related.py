@@ -24,7 +24,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
-import io
 import json
 import logging
 from collections import Counter
@@ -177,8 +176,7 @@ def _older(a: Stanza, b: Stanza) -> bool:
 
 def _write_gzip(path: Path, lines: Iterable[str]) -> None:
     with path.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
-        with io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as stream:
-            stream.writelines(f"{line}\n" for line in lines)
+        packed.write("".join(f"{line}\n" for line in lines).encode())
 
 
 if __name__ == "__main__":

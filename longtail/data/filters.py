@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from longtail.core.errors import DataError
 from longtail.data.checks import Checks
 from longtail.data.dataset import Dataset
 from longtail.data.lines import line_chunks
+
+_WHOLE = re.compile(rb"-?\d{1,18}")  # what an int64 holds
 
 
 def find_filter(folder: Path, part: str) -> Path | None:
@@ -46,32 +49,33 @@ def with_filter_pairs(
 def _read_pairs(path: Path, checks: Checks, points: int, L: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     found: list[NDArray[np.int64]] = [np.empty((0, 2), np.int64)]
     for first, lines in line_chunks(path):
-        pairs = _parse(lines, first, path, checks)
+        pairs, numbers = _parse(lines, first, path, checks)
         outside = (pairs[:, 0] < 0) | (pairs[:, 0] >= points) | (pairs[:, 1] < 0) | (pairs[:, 1] >= L)
-        if outside.any():
-            at = int(np.argmax(outside))
-            line = next(n for n, text in enumerate(lines, first) if text.split() == [b"%d" % v for v in pairs[at]])
+        for at in np.flatnonzero(outside):
             problem = f"a filter pair lies outside {points:,} points and {L:,} labels"
-            checks.bad(DataError(problem, where=path, line=line, found=tuple(pairs[at].tolist())))
-            pairs = pairs[~outside]
-        found.append(pairs)
+            checks.bad(DataError(problem, where=path, line=int(numbers[at]), found=tuple(pairs[at].tolist())))
+        found.append(pairs[~outside])
     pairs = np.concatenate(found)
     return pairs[:, 0], pairs[:, 1]
 
 
-def _parse(lines: list[bytes], first: int, path: Path, checks: Checks) -> NDArray[np.int64]:
-    words = b" ".join(lines).split()
-    if len(words) == 2 * sum(1 for line in lines if line.strip()):
+def _parse(lines: list[bytes], first: int, path: Path, checks: Checks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs (n, 2) of some lines, and the line of each."""
+    full = [(number, line) for number, line in enumerate(lines, first) if line.strip()]
+    joined = b" ".join(line for _, line in full)
+    words = joined.split()
+    if len(words) == 2 * len(full) and b"_" not in joined:  # int() takes 1_000
         try:
-            return np.array(words, np.int64).reshape(-1, 2)
+            return np.array(words, np.int64).reshape(-1, 2), np.array([number for number, _ in full], np.int64)
         except (ValueError, OverflowError):
             pass
-    pairs = []
-    for number, line in enumerate(lines, first):
+    pairs, numbers = [], []
+    for number, line in full:
         parts = line.split()
-        if len(parts) == 2 and all(part.removeprefix(b"-").isdigit() for part in parts):
+        if len(parts) == 2 and all(_WHOLE.fullmatch(part) for part in parts):
             pairs.append((int(parts[0]), int(parts[1])))
-        elif parts:
+            numbers.append(number)
+        else:
             problem = "a filter line must hold two whole numbers, row and label"
             checks.bad(DataError(problem, where=path, line=number, found=line))
-    return np.array(pairs, np.int64).reshape(-1, 2)
+    return np.array(pairs, np.int64).reshape(-1, 2), np.array(numbers, np.int64)

@@ -16,7 +16,9 @@ from longtail.data.lines import Block, blocks
 from longtail.data.options import ReadOptions
 
 # Why a row is bad, as longtail/_native/src/sparse_text.cpp numbers it.
-NOT_AN_INDEX, OUTSIDE, NO_VALUE, NOT_A_NUMBER, NOT_FINITE, GARBAGE, NOT_A_WEIGHT = range(1, 8)
+NOT_AN_INDEX, OUTSIDE, NO_VALUE, NOT_A_NUMBER, NOT_FINITE, GARBAGE, NOT_A_WEIGHT, NOT_A_LABEL, LABEL_OUTSIDE = range(
+    1, 10
+)
 LARGEST = np.iinfo(np.int32).max - 1  # columns are kept as int32
 
 
@@ -145,20 +147,19 @@ class _Reader:
             self.checks.mend(what, self.path, line + first_pair, pairs)
 
     def _error(self, reason: int, line: int, found: bytes) -> DataError:
-        token = found.decode("utf-8", "replace")
-        what = self.what if b":" in found or self.L < 0 else "label"  # a label list has no colons
-        size = self.D if what == self.what else self.L
-        of_each = {
+        what, from_0 = self.what, "indices count from 0, below the header's number"
+        problem, fix = {
             NOT_AN_INDEX: (f"a {what} index must be a whole number", None),
-            OUTSIDE: (f"a {what} index lies outside 0 … {size - 1}", "indices count from 0, below the header's number"),
+            OUTSIDE: (f"a {what} index lies outside 0 … {self.D - 1}", from_0),
             NO_VALUE: (f"a {what} has no value", "write it as index:value"),
             NOT_A_NUMBER: (f"the value of a {what} is not a number", None),
             NOT_FINITE: (f"the value of a {what} is not finite, or too large for a 32-bit number", None),
             GARBAGE: (f"something follows the value of a {what}", "pairs are separated by blanks"),
             NOT_A_WEIGHT: ("a label's weight must be above 0 and at most 1", None),
-        }
-        problem, fix = of_each[reason]
-        return DataError(problem, where=self.path, line=line, found=token, fix=fix)
+            NOT_A_LABEL: ("a label index must be a whole number", "labels are joined by commas, without blanks"),
+            LABEL_OUTSIDE: (f"a label index lies outside 0 … {self.L - 1}", from_0),
+        }[reason]
+        return DataError(problem, where=self.path, line=line, found=found.decode("utf-8", "replace"), fix=fix)
 
 
 def _csr(

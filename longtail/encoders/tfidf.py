@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +77,7 @@ class Tfidf:
     def __len__(self) -> int:
         return len(self.terms)
 
-    @property
+    @functools.cached_property
     def idf(self) -> NDArray[np.float32]:
         """ln((1 + N)/(1 + df)) + 1 for each term (V,)."""
         return (np.log((1 + self.texts) / (1 + self.texts_with)) + 1).astype(np.float32)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail import _native
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs, Model
 from longtail.core.ranking import Ranking
@@ -97,12 +98,9 @@ def popular_labels(
     shares: NDArray[np.float32], labels: Labels, k: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The min(k, L) labels of largest share and their shares, ties by lower index; −1 pads where labels are removed."""
-    k = min(k, len(labels))
-    alive = np.arange(len(labels)) if labels.removed is None else np.flatnonzero(~labels.removed)
-    order = alive[np.lexsort((alive, -shares[alive]))[:k]].astype(np.int32)
-    pads = k - len(order)
-    scores = np.append(shares[order], np.full(pads, -np.inf, np.float32)).astype(np.float32)
-    return np.append(order, np.full(pads, -1, np.int32)), scores
+    alive = shares if labels.removed is None else np.where(labels.removed, np.float32(-np.inf), shares)
+    order, scores = _native.top_k(alive[None, :], min(k, len(labels)))
+    return order[0], scores[0]
 
 
 def accepts_of(data: Dataset) -> str | int:

@@ -29,9 +29,6 @@ class RefitRecipe(Recipe):
     part of the corpus's own stays out of training unless `run.train_on_dev`.
     """
 
-    name = "refit"
-    title = "trained twice"
-
     @abstractmethod
     def train(self, data: Dataset, labels: Labels, run: Run) -> Model:
         """A model of this data; all parameters are final."""

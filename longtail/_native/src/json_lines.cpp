@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 
 namespace longtail {
@@ -168,8 +169,7 @@ private:
         column.lengths.push_back(list([&] {
             const uint8_t* start = p_;
             number();
-            // a copy for strtod: not every standard library has from_chars for doubles
-            column.numbers.push_back(std::strtod(std::string(start, p_).c_str(), nullptr));
+            column.numbers.push_back(to_double(start));
         }));
     }
 
@@ -182,6 +182,9 @@ private:
         return value;
     }
 
+    // The number from `start` to p_. A copy for strtod: not every standard library has from_chars for doubles.
+    double to_double(const uint8_t* start) const { return std::strtod(std::string(start, p_).c_str(), nullptr); }
+
     void digits() {
         const uint8_t* start = p_;
         while (p_ < end_ && *p_ >= '0' && *p_ <= '9') p_++;
@@ -190,15 +193,18 @@ private:
 
     // Passes over a JSON number; whether it has a fraction or an exponent.
     bool number() {
-        bool real = false;
+        const uint8_t* start = p_;
+        bool real = false, power = false;
         take('-');
         if (!take('0')) digits();
         if (take('.')) digits(), real = true;
         if (take('e') || take('E')) {
             if (!take('+')) take('-');
             digits();
-            real = true;
+            real = power = true;
         }
+        // 1e999 is infinite as a double, which full parsers refuse
+        if ((power || p_ - start > 300) && !std::isfinite(to_double(start))) throw Odd();
         return real;
     }
 

@@ -20,6 +20,8 @@ enum Reason : int64_t {  // the numbers are those of longtail.data.sparse_text
     kNotFinite = 5,
     kGarbage = 6,
     kNotAWeight = 7,
+    kNotALabel = 8,  // 1 and 2, in the list in front
+    kLabelOutside = 9,
 };
 
 struct Odd {
@@ -98,8 +100,8 @@ private:
             const char* stop = comma == nullptr ? p : comma;
             int64_t index = 0;
             const Reason reason = parse_index(q, stop, labels_, index);
-            if (reason != kGood) return {reason, q, stop};
-            if (comma != nullptr && comma + 1 == p) return {kNotAnIndex, q, p};
+            if (reason != kGood) return {reason == kOutside ? kLabelOutside : kNotALabel, q, stop};
+            if (comma != nullptr && comma + 1 == p) return {kNotALabel, q, p};
             rising &= index > last;
             last = index;
             label_indices.push_back(static_cast<int32_t>(index));

@@ -67,7 +67,7 @@ uint64_t mix(uint64_t h) {
 }
 
 uint64_t hash_bytes(const uint8_t* p, size_t size, uint64_t seed) {
-    uint64_t h = mix(seed + 0x9E3779B97F4A7C15ull) ^ size;
+    uint64_t h = mix(mix(seed + 0x9E3779B97F4A7C15ull) ^ size);  // mixed: no byte of the text can undo the size
     for (; size >= 8; p += 8, size -= 8) {
         uint64_t word;
         std::memcpy(&word, p, 8);

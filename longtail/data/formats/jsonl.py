@@ -31,7 +31,9 @@ def matches(path: Path) -> bool:
     """A folder with a train file, or a file of such a name or that begins with a JSON object."""
     if path.is_dir():
         return find(path, "train") is not None
-    return path.name.endswith(ENDINGS) or peek(path).lstrip().startswith(b"{")
+    start = peek(path).lstrip()
+    # with a field "target_ind" it is a file of the repository, unless its name says otherwise
+    return path.name.endswith(ENDINGS) or (start.startswith(b"{") and b'"target_ind"' not in start)
 
 
 def find(folder: Path, stem: str) -> Path | None:

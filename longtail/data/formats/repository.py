@@ -48,8 +48,9 @@ log = logging.getLogger("longtail")
 JSON = (".json", ".json.gz", ".raw.json", ".raw.json.gz")
 TEXT = (".txt", ".txt.gz")
 CODES = {"train": ("trn", "train"), "dev": ("val", "dev", "validation"), "test": ("tst", "test")}
-# A header "N D L", then a row: labels, pairs, or nothing.
-SPARSE = re.compile(rb"[ \t]*\d+[ \t]+\d+[ \t]+\d+[ \t]*\r?\n(\d+(,\d+)*[ \t\r\n]|[ \t]*\d+:[^\s:]|[ \t]*\r?\n|$)")
+# A header "N D L", then a row: labels or none, then pairs or none.
+HEADER = rb"[ \t]*\d+[ \t]+\d+[ \t]+\d+[ \t]*\r?\n"
+SPARSE = re.compile(HEADER + rb"((\d+(,\d+)*)?([ \t]*(\r?\n|\Z)|[ \t]+\d+:[^\s:])|\d+:[^\s:])")
 
 
 class Matrices(NamedTuple):

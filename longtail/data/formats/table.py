@@ -31,7 +31,7 @@ from longtail.data.parts import RecordLines, about_of, find_file, find_parts, re
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 ENDINGS = (*CSV_ENDINGS, ".parquet")
-BATCH = 1024  # rows of Parquet handed on at a time
+BATCH = 1024  # rows of Parquet handed on at a time: with long texts, more would weigh on memory
 
 
 def matches(path: Path) -> bool:

@@ -1,0 +1,54 @@
+# Two commands do everything on a machine with Python 3.11+ and a C++ compiler:
+#   make demo    set up, train on the bundled corpus, evaluate, show suggestions
+#   make test    set up, check the style and types, run the tests
+# `pip install .` works without make.
+
+PYTHON ?= $(firstword $(foreach v,3.13 3.12 3.11 3,$(shell command -v python$(v) 2>/dev/null)))
+VENV ?= .venv
+BIN = $(VENV)/bin
+NATIVE = $(wildcard longtail/_native/src/*)
+MODEL ?= demo-model
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(VENV)/.core
+	@echo; echo "== The corpus: Debian packages, and the packages each is related to"
+	$(BIN)/longtail inspect debian-related
+	@echo; echo "== Training with the default recipe"
+	$(BIN)/longtail train debian-related --out $(MODEL) --overwrite
+	@echo; echo "== Scores on the test part"
+	$(BIN)/longtail evaluate $(MODEL) debian-related --by-frequency
+	@echo; echo "== Suggestions for texts of your own"
+	$(BIN)/longtail predict $(MODEL) --table -k 5 "a text editor for Python programmers" "plot satellite orbits" "解析 JSON in C++"
+	@echo "Now yours:  $(BIN)/longtail predict $(MODEL) \"…\" -k 5"
+
+test: $(VENV)/.dev lint
+	$(BIN)/python -m pytest -n auto -m "not slow"
+	LONGTAIL_SIMD=portable $(BIN)/python -m pytest -m "not slow" tests/test_native_rank.py tests/test_native_text.py tests/test_neighbours.py
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -m slow
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	$(BIN)/python bench/metrics.py
+	$(BIN)/python bench/read.py
+
+$(VENV)/.core: pyproject.toml CMakeLists.txt constraints.txt $(NATIVE)
+	@test -n "$(PYTHON)" || { echo "longtail needs Python 3.11 or newer"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "longtail needs Python 3.11 or newer; $(PYTHON) is older: say make PYTHON=…"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist $(MODEL) .pytest_cache .mypy_cache .ruff_cache .hypothesis

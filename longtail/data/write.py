@@ -1,0 +1,89 @@
+"""`write`: a Corpus as files that `read` gives back as it was."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from longtail.core.errors import ParameterError, StoreError, nearest, shorten
+from longtail.core.progress import Progress
+from longtail.data.corpus import Corpus
+from longtail.data.formats import formats, native
+from longtail.data.write_jsonl import write_jsonl
+from longtail.data.write_repository import write_repository
+from longtail.store import disk
+
+log = logging.getLogger("longtail")
+
+WRITERS: dict[str, Callable[[Corpus, Path, Progress], None]] = {
+    "jsonl": write_jsonl,
+    "repository": write_repository,
+    "native": lambda corpus, folder, progress: native.save(corpus, folder),
+}
+
+
+def write(
+    corpus: Corpus, folder: str | Path, to: str = "jsonl", overwrite: bool = False, progress: Progress | None = None
+) -> None:
+    """Write a corpus to a folder, new or empty: as JSON lines, in the repository's format, or natively.
+
+    The folder is written beside its place and renamed when it is whole, so that a failure leaves what was there.
+    With `overwrite` a corpus that is there gives way; a folder that holds no corpus is never replaced.
+
+    What a format cannot hold is refused: JSON lines hold texts only; the repository's sparse text (for features)
+    has no groups; both take label counts from train when they are read, so that a part of a corpus, or one with
+    removed labels, can only be written natively.
+    """
+    if to not in WRITERS:
+        raise ParameterError(f"there is no writer for {to!r}.{nearest(to, WRITERS)}")
+    folder = Path(folder).resolve()
+    _check_place(folder, overwrite)
+    disk.make_folders(folder.parent)
+    new = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.new"
+    disk.make_folder(new)
+    try:
+        WRITERS[to](corpus, new, progress or Progress())
+        disk.sync_folder(new)
+        _put_in_place(new, folder)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    log.info("wrote %r to %s as %s", corpus, folder, to)
+
+
+def _check_place(folder: Path, overwrite: bool) -> None:
+    """Refuse a place where something is that must not be lost."""
+    if not os.path.lexists(folder):
+        return
+    if not folder.is_dir():
+        raise StoreError(f"{folder}: is a file, not a folder; choose another name to write to")
+    names = sorted(entry.name for entry in folder.iterdir())
+    if not names:
+        return
+    shown = f"{', '.join(map(shorten, names[:3]))}{', …' if len(names) > 3 else ''}"
+    if not overwrite:
+        raise StoreError(f"{folder}: is not empty (it holds {shown}); choose another folder, or say --overwrite")
+    if not any(formats[name].matches(folder) for name in formats):
+        raise StoreError(f"{folder}: will not be overwritten: it holds no corpus, but {shown}; choose another folder")
+
+
+def _put_in_place(new: Path, folder: Path) -> None:
+    """Rename the new folder to its place; an old one stands aside until that is done."""
+    old = new.with_suffix(".old")
+    with disk.explained("put the corpus in this place", folder):
+        if folder.is_dir() and any(folder.iterdir()):
+            folder.rename(old)
+        elif folder.is_dir():
+            folder.rmdir()
+        try:
+            new.rename(folder)
+        except OSError:
+            if old.is_dir():
+                old.rename(folder)
+            raise
+    disk.sync_folder(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)

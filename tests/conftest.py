@@ -1,0 +1,30 @@
+"""Fixtures and settings for all tests."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from longtail import _native
+
+sys.path.insert(0, str(Path(__file__).parent))  # tests share corpora.py
+
+# deadlines are off: the machine may be busy, and timings belong in bench/
+settings.register_profile("longtail", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("longtail")
+
+
+@pytest.fixture(autouse=True)
+def _same_threads_after() -> Iterator[None]:
+    before = _native.get_threads()
+    yield
+    _native.set_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "LONGTAIL_CACHE" not in os.environ:
+        monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))

@@ -1,0 +1,235 @@
+"""What every recipe must do. A recipe joins by being registered; nothing here names one, but for the floor."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from corpora import TOPICS, UNSEEN, feature_corpus, topic_corpus
+
+import longtail
+import longtail.recipes
+from longtail.core.errors import DataError, LongtailError, ParameterError, UnsupportedError
+from longtail.core.model import Model
+from longtail.core.recipe import recipes
+from longtail.core.run import Run
+from longtail.data.corpus import Corpus
+from longtail.metrics import evaluate
+
+RECIPES = list(recipes)
+FLOOR = "popular"  # learns nothing about texts, by design
+
+
+@pytest.fixture(scope="module", params=RECIPES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return topic_corpus()
+
+
+@pytest.fixture(scope="module")
+def model(name: str, corpus: Corpus) -> Model:
+    return longtail.recipe(name).fit(corpus, Run(seed=1))
+
+
+def same(a: longtail.Ranking, b: longtail.Ranking) -> bool:
+    return np.array_equal(a.indices, b.indices) and np.array_equal(a.scores, b.scores)
+
+
+def test_it_says_what_it_is(name: str) -> None:
+    recipe = recipes[name]
+    assert recipe.name == name
+    assert recipe.title
+    assert recipe.__doc__
+
+
+def test_it_learns(name: str, model: Model, corpus: Corpus) -> None:
+    assert corpus.test is not None
+    report = evaluate(model.predict(corpus.test.x, 5), corpus.test.Y)
+    floor = evaluate(longtail.recipe(FLOOR).fit(corpus).predict(corpus.test.x, 5), corpus.test.Y)
+    assert report["P@1"] >= floor["P@1"]
+    if name != FLOOR:
+        assert report["P@1"] >= 90
+
+
+def test_a_ranking_is_well_formed(model: Model, corpus: Corpus) -> None:
+    ranking = model.predict(corpus.train.x, 4)
+    assert ranking.indices.dtype == np.int32
+    assert ranking.scores.dtype == np.float32
+    assert ranking.indices.shape == ranking.scores.shape == (len(corpus.train), 4)
+    assert ((ranking.indices >= 0) & (ranking.indices < len(corpus.labels))).all()
+    assert (np.diff(ranking.scores, axis=1) <= 0).all()
+    assert np.isfinite(ranking.scores).all()
+    assert all(len(set(row)) == len(row) for row in ranking.indices.tolist())
+    assert ranking.kind in ("score", "probability")
+    assert ranking.labels is model.labels
+
+
+@pytest.mark.parametrize("k", [1, 3, 6, 100])
+def test_it_respects_k(model: Model, corpus: Corpus, k: int) -> None:
+    ranking = model.predict(["boat wind harbour"], k)
+    assert ranking.indices.shape == (1, min(k, len(corpus.labels)))
+    widest = model.predict(["boat wind harbour"], 100)
+    assert np.array_equal(widest.indices[:, : ranking.k], ranking.indices)
+
+
+def test_one_point_at_a_time_or_all_at_once(model: Model, corpus: Corpus) -> None:
+    texts = list(corpus.train.texts[:20])
+    together = model.predict(texts, 3)
+    alone = [model.predict([text], 3) for text in texts]
+    assert np.array_equal(together.indices, np.concatenate([r.indices for r in alone]))
+    assert np.allclose(together.scores, np.concatenate([r.scores for r in alone]), rtol=1e-5)
+
+
+def test_it_reloads_to_identical_predictions(model: Model, corpus: Corpus, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    assert type(again) is type(model)
+    assert again.recipe == model.recipe
+    assert again.about == model.about
+    assert again.labels.digest() == model.labels.digest()
+    assert np.array_equal(again.labels.counts, corpus.labels.counts)
+    assert same(again.predict(corpus.train.x, 5), model.predict(corpus.train.x, 5))
+    again.save(tmp_path / "model")  # over itself, mapped from the very files
+    assert same(longtail.load(tmp_path / "model").predict(corpus.train.x, 5), model.predict(corpus.train.x, 5))
+
+
+def test_same_seed_same_model(name: str, model: Model, corpus: Corpus) -> None:
+    again = longtail.recipe(name).fit(corpus, Run(seed=1))
+    assert same(again.predict(corpus.train.x, 5), model.predict(corpus.train.x, 5))
+
+
+def test_ignored_pairs_are_no_positives(name: str) -> None:
+    """Whether Y holds an ignored pair or not makes no difference to what is learnt."""
+    with_pairs = topic_corpus(ignore=True)
+    train = with_pairs.train
+    assert train.ignore is not None
+    assert train.ignore.nnz > 0
+    without_pairs = replace(with_pairs, train=replace(train, Y=train.truth()))
+    assert without_pairs.train.Y.nnz < train.Y.nnz
+    a = longtail.recipe(name).fit(with_pairs).predict(train.x, 5)
+    b = longtail.recipe(name).fit(without_pairs).predict(train.x, 5)
+    assert same(a, b)
+
+
+def test_ignored_pairs_are_no_negatives(name: str) -> None:
+    """A text that is a label's own (item to item) must not speak against that label where the pair is ignored."""
+    if name == FLOOR:
+        return
+    corpus = topic_corpus(points=200)
+    texts = corpus.labels.texts
+    assert texts is not None
+    L = len(corpus.labels)
+    own = longtail.Dataset(texts, sp.csr_matrix((L, L), dtype=np.float32), sp.identity(L, dtype=bool, format="csr"))
+    labels = replace(corpus.labels, points=0)
+    items = longtail.Corpus("items", corpus.train + own, labels)
+    against = longtail.Corpus("items", corpus.train + replace(own, ignore=None), labels)
+    rank = {}
+    for case, data in (("ignored", items), ("negative", against)):
+        scores = longtail.recipe(name).fit(data).predict(texts, L).to_csr().toarray()
+        rank[case] = np.diag(scores).sum()
+    assert rank["ignored"] >= rank["negative"]
+
+
+def test_a_text_without_known_words(model: Model) -> None:
+    ranking = model.predict(["xyzzy qwfp", "", "?!", "\x00"], 3)
+    assert (ranking.indices >= 0).all()
+    assert np.isfinite(ranking.scores).all()
+    assert (ranking.indices == ranking.indices[0]).all()  # the ranking of the biases, for all of them
+
+
+def test_any_unicode(model: Model) -> None:
+    texts = ["日本語のテキスト", "नमस्ते", "👩‍👩‍👧‍👦 boat", "a\u2028b\x85c", "\ud800 wind", "é" * 10_000]
+    assert len(model.predict(texts, 2)) == len(texts)
+
+
+def test_labels_without_examples(model: Model) -> None:
+    assert UNSEEN in model.predict(["comet"], 6).keys()[0]
+
+
+def test_removed_labels_are_never_suggested(model: Model) -> None:
+    gone = next(iter(TOPICS))
+    model_labels = model.labels
+    try:
+        model.labels = model_labels.remove([gone])
+        ranking = model.predict(["recipe oven butter flour", "nothing known here"], 6)
+        assert all(gone not in row for row in ranking.keys())
+    finally:
+        model.labels = model_labels
+
+
+def test_bad_input_is_refused(model: Model) -> None:
+    with pytest.raises(ParameterError, match="list of texts"):
+        model.predict("one text")
+    with pytest.raises(ParameterError, match="item 1"):
+        model.predict(["fine", None])
+    for k in (0, -1, 2.5, True):
+        with pytest.raises(ParameterError, match="k must be"):
+            model.predict(["fine"], k)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="feature matrix"):
+        model.predict(sp.csr_matrix((1, 3), dtype=np.float32))
+    assert len(model.predict([], 3)) == 0
+
+
+def test_unknown_parameters_are_refused_with_the_nearest(name: str) -> None:
+    with pytest.raises(ParameterError, match="has no parameter"):
+        longtail.recipe(name, no_such_parameter=1)
+    known = recipes[name].names()
+    if known:
+        with pytest.raises(ParameterError, match=f"Did you mean '{known[0]}'"):
+            longtail.recipe(name, **{known[0] + "x": 1})
+
+
+def test_features_are_taken_or_refused_by_name(name: str) -> None:
+    corpus = feature_corpus()
+    assert corpus.test is not None
+    try:
+        model = longtail.recipe(name).fit(corpus)
+    except UnsupportedError as error:
+        assert name in str(error)
+        assert "text" in str(error)
+        return
+    report = evaluate(model.predict(corpus.test.x, 5), corpus.test.Y)
+    assert report["P@1"] > (90 if name != FLOOR else 10)
+    with pytest.raises(ParameterError, match="features"):
+        model.predict(sp.csr_matrix((1, 3), dtype=np.float32))
+    with pytest.raises(ParameterError, match="not on texts"):
+        model.predict(["a text"])
+    bad = sp.csr_matrix(np.full((1, corpus.train.features.shape[1]), np.nan, np.float32))
+    with pytest.raises(DataError, match="NaN"):
+        model.predict(bad)
+
+
+def test_it_remembers_where_it_comes_from(model: Model, corpus: Corpus) -> None:
+    assert model.about["corpus"]["digest"] == corpus.digest
+    assert model.about["seed"] == 1
+    assert model.about["validation"]["points"] == 120  # 10 % would be 24; at least 200, at most half
+    assert 0 <= model.about["validation"]["scores"]["P@1"] <= 100
+
+
+def test_test_is_never_read(name: str, corpus: Corpus, model: Model) -> None:
+    assert corpus.test is not None
+    blank = replace(corpus.test, Y=sp.csr_matrix(corpus.test.Y.shape, dtype=np.float32))
+    other = longtail.recipe(name).fit(replace(corpus, test=blank), Run(seed=1))
+    assert same(other.predict(corpus.train.x, 5), model.predict(corpus.train.x, 5))
+
+
+@pytest.mark.parametrize("points", [1, 2, 3])
+def test_very_small_corpora(name: str, points: int) -> None:
+    model = longtail.fit(["boat wind", "pawn knight", "boat tide"][:points], [["a"], ["c"], ["a"]][:points], name)
+    assert model.predict(["boat"], 1).keys() == [["a"]]
+
+
+def test_what_it_cannot_do_it_refuses_by_name(model: Model) -> None:
+    try:
+        model.explain("boat")
+    except LongtailError as error:
+        assert model.recipe.name in str(error)
+    try:
+        model.edit_labels(model.labels)
+    except LongtailError as error:
+        assert model.recipe.name in str(error)

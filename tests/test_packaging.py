@@ -1,0 +1,93 @@
+"""A wheel, built and installed the plain way, works without make, torch or any extra."""
+
+import importlib
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.packaging
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    build = ["-C", f"build-dir={tmp_path_factory.mktemp('build')}"]
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", str(ROOT), "-w", str(out), *build]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return next(out.glob("longtail-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment that holds the wheel and what it requires, nothing else."""
+    folder = tmp_path_factory.mktemp("core-only")
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    command = [str(python), "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"), str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return python
+
+
+def run(python: Path, *arguments: str, cwd: Path) -> str:
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run([str(python), *arguments], capture_output=True, text=True, cwd=cwd, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_the_wheel_holds(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "longtail/data/bundled/debian-related/train.jsonl.gz" in names
+    assert "longtail/py.typed" in names
+    assert any(name.startswith("longtail/_native/_kernels") and name.endswith((".so", ".pyd")) for name in names)
+    assert not [name for name in names if name.endswith((".cpp", ".h", ".inc")) or name.startswith("tests/")]
+    assert wheel.stat().st_size < 12e6
+
+
+def test_every_module_imports_with_the_core_only(python: Path, tmp_path: Path) -> None:
+    script = (
+        "import importlib, pkgutil, sys, longtail\n"
+        "names = [m.name for m in pkgutil.walk_packages(longtail.__path__, 'longtail.')]\n"
+        "extras = ('longtail.cascade', 'longtail.dual', 'longtail.train', 'longtail.serve', 'longtail.sklearn')\n"
+        "for name in names:\n"
+        "    if name != 'longtail.__main__' and not name.startswith(extras):\n"
+        "        importlib.import_module(name)\n"
+        "heavy = {'torch', 'transformers', 'pyarrow', 'sklearn', 'pandas'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "assert 'site-packages' in longtail.__file__, longtail.__file__\n"
+        "print(len(names))\n"
+    )
+    assert int(run(python, "-c", script, cwd=tmp_path)) > 50
+
+
+def test_it_trains_and_predicts(python: Path, tmp_path: Path) -> None:
+    lines = [f'{{"text": "{word} number {i}", "labels": ["{word}"]}}' for i in range(20) for word in ("boat", "pawn")]
+    (tmp_path / "points.jsonl").write_text("\n".join(lines))
+    run(python, "-m", "longtail", "train", "points.jsonl", "--out", "model", cwd=tmp_path)
+    assert '"label":"pawn"' in run(python, "-m", "longtail", "predict", "model", "a pawn", "-k", "1", cwd=tmp_path)
+
+
+def test_a_missing_extra_is_named(python: Path, tmp_path: Path) -> None:
+    (tmp_path / "points.parquet").write_bytes(b"PAR1 whatever PAR1")
+    done = subprocess.run(
+        [str(python), "-m", "longtail", "inspect", "points.parquet"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert "pip install 'longtail[tables]'" in done.stderr
+
+
+def test_the_bundled_corpus_is_found(python: Path, tmp_path: Path) -> None:
+    script = "import longtail; c = longtail.read('debian-related'); print(len(c.train), len(c.test), len(c.labels))"
+    assert run(python, "-c", script, cwd=tmp_path).split() == ["59925", "15305", "63557"]
+
+
+def test_this_environment_runs_the_source_tree() -> None:
+    assert Path(importlib.import_module("longtail").__file__ or "").parent == ROOT / "longtail"
