@@ -204,6 +204,22 @@ def test_too_many_rows_over_many_blocks(tmp_path, monkeypatch):
     assert len(read(folder).train) == 20
 
 
+def test_blank_rows_at_the_end_are_rows_up_to_the_header_s_count(tmp_path):
+    folder = files(tmp_path / "a", train__txt="3 2 2\n0 1:1\n\n\n\n \n")
+    assert dense(read(folder).train.Y) == [[1, 0], [0, 0], [0, 0]]
+
+
+def test_bad_rows_over_many_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("longtail.data.lines.CHUNK", 20)
+    rows = [f"{i % 4} {i % 5}:{i + 1}" for i in range(30)]
+    rows[13] = rows[22] = "9 0:1"
+    folder = files(tmp_path / "a", train__txt="30 5 4\n" + "\n".join(rows) + "\n")
+    refused(folder, "a label index lies outside 0 … 3", name="train.txt", line=15, found="9")
+    data = read(folder, on_bad_line="skip").train
+    kept = [i for i in range(30) if i not in (13, 22)]
+    assert data.Y.indices.tolist() == [i % 4 for i in kept] and data.features.data.tolist() == [i + 1 for i in kept]
+
+
 def test_empty_file(tmp_path):
     path = files(tmp_path / "a", train__txt="") / "train.txt"
     refused(path, "the file is empty", name="train.txt", format="repository")
@@ -270,7 +286,7 @@ def nearest_float32(text: str) -> float | None:
         return None
     with np.errstate(over="ignore"):
         near = np.float32(float(value))
-    around = [np.nextafter(near, np.float32(s), dtype=np.float32) for s in (-np.inf, np.inf)]
+        around = [np.nextafter(near, np.float32(s), dtype=np.float32) for s in (-np.inf, np.inf)]
     finite = [f for f in (near, *around) if np.isfinite(f)]
     return float(min(finite, key=lambda f: (abs(Fraction(float(f)) - value), int(f.view(np.uint32)) & 1)))
 
@@ -291,11 +307,9 @@ def test_numbers_are_read_as_the_nearest_float32(texts):
     block = "".join(f"7:{text}\n" for text in texts).encode()
     rows = _native.sparse_rows(block, 8)
     expected = [nearest_float32(text) for text in texts]
-    found, values = [], iter(rows.values.tolist())
+    values = iter(rows.values.tolist())
     bad = {row: reason for row, reason, _, _ in rows.bad.tolist()}
-    for row in range(len(texts)):
-        found.append(None if row in bad else next(values))
-    assert found == expected
+    assert [None if row in bad else next(values) for row in range(len(texts))] == expected
     assert set(bad.values()) <= {sparse_text.NOT_FINITE}
 
 

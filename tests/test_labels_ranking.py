@@ -85,7 +85,9 @@ def test_of_and_lengths_are_checked() -> None:
     assert repr(ABC) == "Labels(3, with text)"
 
 
-@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=5), st.integers(3, 10**6), st.floats(0, 2), st.floats(0, 5))
+@given(
+    st.lists(st.integers(0, 10_000), min_size=1, max_size=5), st.integers(3, 10**6), st.floats(0, 2), st.floats(0, 5)
+)
 def test_propensity_is_the_published_formula(counts: list[int], points: int, A: float, B: float) -> None:
     if min(counts) + B == 0:
         return

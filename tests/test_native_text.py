@@ -158,5 +158,7 @@ def test_threads_do_not_matter() -> None:
     results = []
     for threads in (1, 2, 5):
         _native.set_threads(threads)
-        results.append((hashes(strings, 1, True), texts.take(rows).digest(), _native.count_words(texts.data, texts.offsets).sum()))
+        results.append(
+            (hashes(strings, 1, True), texts.take(rows).digest(), _native.count_words(texts.data, texts.offsets).sum())
+        )
     assert results[0] == results[1] == results[2]

@@ -52,7 +52,9 @@ def test_parts_labels_and_about(tmp_path: Path) -> None:
 
 
 def test_integers_are_rows_and_strings_are_keys(tmp_path: Path) -> None:
-    train = lines({"text": "x", "labels": [0, "b"]}, {"text": "y", "labels": ["c", 1, "a"]}, {"text": "z", "labels": []})
+    train = lines(
+        {"text": "x", "labels": [0, "b"]}, {"text": "y", "labels": ["c", 1, "a"]}, {"text": "z", "labels": []}
+    )
     corpus = read(folder(tmp_path, train=train, labels=LABELS))
     assert corpus.train.Y.toarray().tolist() == [[1, 1, 0], [1, 1, 1], [0, 0, 0]]
 
@@ -111,7 +113,9 @@ def test_weights_of_the_wrong_form(tmp_path: Path, weights: Any) -> None:
 
 
 def test_groups_and_other_fields(tmp_path: Path) -> None:
-    train = lines({"title": "T", "body": "B", "tags": ["a"], "src": "s"}, {"title": "U", "body": "", "tags": [], "src": "t"})
+    train = lines(
+        {"title": "T", "body": "B", "tags": ["a"], "src": "s"}, {"title": "U", "body": "", "tags": [], "src": "t"}
+    )
     corpus = read(folder(tmp_path, train=train), text="title,body", labels="tags", group_by="src")
     assert list(corpus.train.texts) == ["T B", "U"] and list(corpus.train.groups or []) == ["s", "t"]
     (tmp_path / "corpus.json").write_text('{"group": "src"}')
@@ -300,7 +304,9 @@ ODD = st.dictionaries(st.sampled_from(["text", "labels", "weights", "id", "käse
 def dump(value: Any, how: str) -> bytes:
     if how == "orjson":
         return orjson.dumps(value)
-    return json.dumps(value, ensure_ascii=how == "ascii", separators=None if how == "ascii" else (" , ", "\t: ")).encode()
+    return json.dumps(
+        value, ensure_ascii=how == "ascii", separators=None if how == "ascii" else (" , ", "\t: ")
+    ).encode()
 
 
 HOW = st.sampled_from(["orjson", "ascii", "blanks"])
@@ -324,7 +330,9 @@ def test_mutated_bytes_never_crash_nor_lie(rows: list[tuple[dict[str, Any], str]
     block = bytearray(b"".join(dump(row, how) + b"\n" for row, how in rows))
     for _ in range(data.draw(st.integers(1, 3))):
         if block:
-            block[data.draw(st.integers(0, len(block) - 1))] = data.draw(st.integers(0, 255) | st.sampled_from(b'"\\{}[],:0e.-'))
+            block[data.draw(st.integers(0, len(block) - 1))] = data.draw(
+                st.integers(0, 255) | st.sampled_from(b'"\\{}[],:0e.-')
+            )
     check(bytes(block))
     check(bytes(block[: data.draw(st.integers(0, len(block)))]))
 

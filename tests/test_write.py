@@ -315,6 +315,14 @@ def test_features_with_groups_or_bad_values_are_refused(tmp_path, features):
         write(wider, tmp_path / "out", "repository")
 
 
+@pytest.mark.parametrize("to", ["jsonl", "repository", "native"])
+def test_a_group_field_that_no_point_has_is_not_named(tmp_path, corpus, to):
+    bare = replace(corpus.train, groups=None)
+    bare = replace(corpus, train=bare, test=bare)
+    write(bare, tmp_path / "out", to)
+    assert_same(read(tmp_path / "out"), bare)
+
+
 def test_about_that_json_cannot_hold_is_refused(tmp_path, corpus):
     with pytest.raises(ParameterError, match="`about` must hold JSON values only"):
         write(replace(corpus, about={"what": object()}), tmp_path / "out")

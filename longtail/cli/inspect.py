@@ -28,7 +28,8 @@ def run(args: argparse.Namespace) -> None:
     """Read, count, show."""
     from longtail.cli.show import console, dump
     from longtail.data.inspect_page import page
-    from longtail.data.statistics import describe, render
+    from longtail.data.inspect_terminal import render
+    from longtail.data.statistics import describe
 
     statistics = describe(read_data(args))
     if args.html:

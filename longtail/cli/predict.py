@@ -77,9 +77,10 @@ def print_table(batch: list[str], ranking: Any) -> None:
 
     out = console()
     for text, labels in zip(batch, ranking.records(), strict=True):
-        rows = [[f"{label[ranking.kind]:.3f}", label["label"], label.get("text", "")] for label in labels]
+        columns = ["label", *(["text"] if ranking.labels.has_text else [])]
+        rows = [[f"{label[ranking.kind]:.3f}", *(label[column] for column in columns)] for label in labels]
         shown = text if len(text) < 100 else text[:100] + "…"
-        out.print(table([ranking.kind, "label", "label text"], rows, shown))
+        out.print(table([ranking.kind, *columns], rows, shown))
 
 
 def inputs(args: argparse.Namespace) -> Iterator[str]:

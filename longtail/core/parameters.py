@@ -90,7 +90,7 @@ def _as(value: Any, hint: Any) -> tuple[bool, Any]:
         try:
             number = hint(value)
             return bool(number == float(value)), number
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return False, None
     return hint is str and isinstance(value, str), value
 

@@ -25,8 +25,9 @@ def read_about(folder: Path) -> dict[str, Any]:
     if not isinstance(about, dict):
         raise DataError("must hold one JSON object", where=path, found=about)
     propensity_of(about, path)
-    if not isinstance(about.get("group", ""), str):
-        raise DataError("'group' must name a field", where=path, found=about["group"])
+    for name, what in (("group", "must name a field"), ("name", "must be text")):
+        if not isinstance(about.get(name, ""), str):
+            raise DataError(f"{name!r} {what}", where=path, found=about[name])
     return about
 
 

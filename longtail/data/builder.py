@@ -153,6 +153,14 @@ class PointsBuilder:
         fix = "indices count the rows of the label list from 0"
         return DataError(f"a label index lies outside 0 … {size - 1}", found=value, fix=fix)
 
+    def check_some(self, seen: int) -> None:
+        """Refuse a file with no point, or with none that was kept of the `seen` it has."""
+        if not seen:
+            raise DataError("the file holds no point", where=self.path)
+        if not len(self):
+            first = self.checks.first_skipped
+            raise DataError(f"all {seen:,} points were skipped as bad; the first bad line: {first}", where=self.path)
+
     def __len__(self) -> int:
         return len(self._lengths) // 8
 

@@ -25,7 +25,7 @@ h1 { font-size: 1.7rem; line-height: 1.2; font-weight: 600; margin: 0; overflow-
 h2 { font-size: 1.05rem; font-weight: 600; margin: 0 0 .5rem; } section { margin-top: 2.2rem; }
 .pairs section { margin: 0; }
 p { margin: .3rem 0; } .soft, figcaption, footer { color: var(--soft); }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(6.6rem, 1fr)); gap: 1rem 1.5rem;
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(6rem, 1fr)); gap: 1rem 1.5rem;
   margin: 1.6rem 0 0; padding: 1.1rem 0; border: solid var(--rule); border-width: 1px 0; }
 .figures div { display: flex; flex-direction: column-reverse; justify-content: flex-end; }
 .figures dt { color: var(--soft); font-size: .85rem; line-height: 1.3; }
@@ -36,19 +36,23 @@ figure { margin: 0; } figcaption { font-size: .85rem; line-height: 1.4; margin-t
 figcaption b { color: var(--ink); font-weight: 600; }
 svg { display: block; width: 100%; height: auto; max-width: 34rem; }
 svg text { fill: var(--soft); font-size: 11px; } svg .title { fill: var(--ink); font-size: 12px; text-anchor: middle; }
-svg .x { text-anchor: middle; } svg .y, svg .legend { text-anchor: end; } svg .up { font-size: 8px; }
+svg .x { text-anchor: middle; } svg .y { text-anchor: end; } svg .up { font-size: 8px; }
 svg .axis { fill: none; stroke: var(--soft); } svg .grid { stroke: var(--grid); }
 svg .dots { stroke: var(--c0); stroke-width: 3.4; stroke-linecap: round; }
 svg .bar-0 { fill: var(--c0); } svg .bar-1 { fill: var(--c1); } svg .bar-2 { fill: var(--c2); }
+.key { display: inline-block; width: .7em; height: .7em; } .key.bar-0 { background: var(--c0); }
+.key.bar-1 { background: var(--c1); } .key.bar-2 { background: var(--c2); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .92rem; } caption { caption-side: bottom; text-align: left;
   color: var(--soft); font-size: .85rem; padding-top: .45rem; }
 th, td { padding: .22rem 0 .22rem 1.6rem; text-align: right; white-space: nowrap; vertical-align: top; }
-th { font-weight: 600; } thead th { border-bottom: 1px solid var(--rule); vertical-align: bottom; }
+th { font-weight: 600; white-space: normal; } thead th { border-bottom: 1px solid var(--rule); vertical-align: bottom; }
 tbody tr:last-child td { border-bottom: 1px solid var(--rule); }
 th:first-child, td:first-child { padding-left: 0; text-align: left; white-space: normal; }
 .text { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 11rem; }
 footer { margin-top: 3rem; font-size: .85rem; }
+@media (max-width: 34rem) { th, td { padding-left: .8rem; } svg text { font-size: 12px; }
+  svg .title { font-size: 13px; } table { font-size: .88rem; } }
 @media print { body { max-width: none; padding: 0; } figure, table { break-inside: avoid; } }
 """
 
@@ -105,15 +109,16 @@ def _plots(stats: Statistics) -> Iterator[str]:
     )
     series = [
         ("labels", [g.share for g in stats.groups]),
-        ("training label occurrences", [g.occurrence_share for g in stats.groups]),
+        ("label occurrences in train", [g.occurrence_share for g in stats.groups]),
     ]
     if all(g.test_share is not None for g in stats.groups):
-        series.append(("test label occurrences", [g.test_share or 0.0 for g in stats.groups]))
+        series.append(("label occurrences in test", [g.test_share or 0.0 for g in stats.groups]))
     names = [g.name.replace(" ", "") for g in stats.groups]
+    keys = ", ".join(f'<span class="key bar-{i}"></span> {name}' for i, (name, _) in enumerate(series))
     yield _plot(
         svg_bars(names, series, ("training examples of the label", "share"), "labels by number of training examples"),
         "Head and tail.",
-        "Labels by their number of training examples, and what share of all occurrences they make up.",
+        f"Share of {keys}, by the number of training examples of the label.",
     )
     yield _plot(
         svg_histogram(stats.labels_per_point, ("labels", "training points"), "histogram of labels per point"),
@@ -140,7 +145,7 @@ def _spread_words(mean: float, median: float, most: int) -> str:
 
 def _figures(stats: Statistics) -> Iterator[str]:
     yield _table("Parts", ["", *(p.part for p in stats.parts)], ([n, *v] for n, v in part_rows(stats.parts)))
-    header = ["labels", "", "examples, mean", "median", "most"]
+    header = ["", "labels", "examples, mean", "median", "most"]
     yield _table("Label space", header, label_rows(stats))
     test = all(g.test_share is not None for g in stats.groups)
     header = ["training examples", "labels", "share of labels", "of train", *(["of test"] if test else [])]

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from longtail.data.plots import number, percent, scatter
-from longtail.data.statistics import Duplicates, FrequentLabel, PartStatistics, Statistics, printable
+from longtail.data.statistics import Duplicates, FrequentLabel, PartStatistics, Spread, Statistics, printable
 
 WIDEST = 100  # tables and the plot stay readable on a wide screen
 PLOT_ROWS = 14
@@ -43,41 +43,41 @@ def _render(stats: Statistics, console: Console) -> None:
 
 def part_rows(parts: Sequence[PartStatistics]) -> list[tuple[str, list[str]]]:
     """The table of parts, a row a figure; rows that apply to no part, or would hold only zeros, are left out."""
-    rows: list[tuple[str, list[float | None], bool]] = [("points", [p.points for p in parts], True)]
-    for name, spreads in (
-        ("labels per point", [p.labels for p in parts]),
-        ("words per point", [p.words for p in parts]),
-        ("non-zeros per point", [p.nonzeros for p in parts]),
-    ):
-        for of in ("mean", "median", "most"):
-            values = [s and getattr(s, of.replace("most", "max")) for s in spreads]
-            rows.append((f"{name}, {of}", values, any(s is not None for s in spreads)))
-    rows += [
-        (name, list(values), any(values))
-        for name, values in (
-            ("feature columns", [p.columns for p in parts]),
-            ("points without labels", [p.unlabelled for p in parts]),
-            ("texts without a word", [p.empty for p in parts]),
-            ("ignored pairs", [p.ignored for p in parts]),
-            ("labels never seen in training", [p.unseen for p in parts]),
-        )
-    ]
+    rows: list[tuple[str, Sequence[float | None], bool]] = [("points", [p.points for p in parts], True)]
+    spreads: dict[str, list[Spread] | list[Spread | None]] = {
+        "labels per point": [p.labels for p in parts],
+        "words per point": [p.words for p in parts],
+        "non-zeros per point": [p.nonzeros for p in parts],
+    }
+    for name, of_parts in spreads.items():
+        for figure, field in (("mean", "mean"), ("median", "median"), ("most", "max")):
+            rows.append((f"{name}, {figure}", [getattr(s, field, None) for s in of_parts], any(of_parts)))
+    counts: dict[str, list[int] | list[int | None]] = {
+        "feature columns": [p.columns for p in parts],
+        "points without labels": [p.unlabelled for p in parts],
+        "texts without a word": [p.empty for p in parts],
+        "ignored pairs": [p.ignored for p in parts],
+    }
+    rows += [(name, values, any(values)) for name, values in counts.items()]
     shown = [(name, ["–" if v is None else number(v) for v in values]) for name, values, wanted in rows if wanted]
-    if any(p.unseen for p in parts):
+    if any(p.unseen is not None for p in parts):
+        shown.append(("labels never seen in training", ["–" if p.unseen is None else number(p.unseen) for p in parts]))
         masses = ["–" if p.unseen_mass is None else percent(p.unseen_mass) for p in parts]
-        shown.append(("… share of the label occurrences", masses))
+        shown.append(("their share of label occurrences", masses))
     return shown
 
 
-def label_rows(stats: Statistics) -> list[tuple[str, str, str, str, str]]:
+def label_rows(stats: Statistics) -> list[list[str]]:
     """The label space: which labels, how many, and mean, median and most of their training examples."""
-    spreads = [[number(v) for v in (s.mean, s.median, s.max)] for s in (stats.per_label_all, stats.per_label)]
+    every, occurring = (
+        [number(value) for value in (s.mean, s.median, s.max)] for s in (stats.per_label_all, stats.per_label)
+    )
     return [
-        ("all", number(stats.labels), *spreads[0]),
-        ("with training examples", number(stats.labels_in_train), *spreads[1]),
-        ("without training examples", number(stats.labels_unseen), "", "", ""),
-        ("with text", number(stats.labels_with_text), "", "", ""),
-    ]  # type: ignore[list-item]
+        ["all", number(stats.labels), *every],
+        ["with training examples", number(stats.labels_in_train), *occurring],
+        ["without training examples", number(stats.labels_unseen), "", "", ""],
+        ["with text", number(stats.labels_with_text), "", "", ""],
+    ]
 
 
 def duplicate_name(found: Duplicates) -> str:
@@ -103,7 +103,7 @@ def _parts(stats: Statistics) -> Table:
 
 
 def _labels(stats: Statistics) -> Table:
-    table = _table("labels", "", "examples, mean", "median", "most")
+    table = _table("label space", "labels", "examples, mean", "median", "most")
     for row in label_rows(stats):
         table.add_row(*row)
     return table

@@ -49,8 +49,7 @@ class JsonPointsReader:
             chunk = self._columns(block) or self._line_by_line(block)
             if len(chunk.lengths):
                 self.builder.add(chunk)
-        if not self.points:
-            raise DataError("the file holds no point", where=self.path)
+        self.builder.check_some(self.points)
 
     def rows(self) -> NDArray[np.int64]:
         """For each kept point its place among all objects of the file."""

@@ -86,6 +86,17 @@ def blocks(path: Path, progress: Progress | None = None) -> Iterator[Block]:
             yield Block(first, 1, rest + b"\n")
 
 
+def check_gzip(path: object, limit: int = 1 << 28) -> None:
+    """Refuse a gzip file that is damaged further on; one larger than `limit` bytes is not looked through."""
+    if not isinstance(path, Path) or not path.is_file() or path.stat().st_size > limit:
+        return
+    with path.open("rb") as file:
+        packed = file.read(2) == GZIP_MAGIC
+    if packed:
+        for _ in blocks(path):
+            pass
+
+
 def line_chunks(path: Path, progress: Progress | None = None) -> Iterator[tuple[int, list[bytes]]]:
     """(number of the first line, lines without their ends): `blocks` cut up, CRLF read as LF."""
     for block in blocks(path, progress):

@@ -102,8 +102,5 @@ def _read_part(
         if len(bare):
             options.checks.mend("a point without labels was kept", file, int(chunk.lines[bare[0]]), len(bare))
         builder.add(chunk)
-    if not len(records):
-        raise DataError("the file holds no point", where=file)
-    if not len(builder):
-        raise DataError(f"all {len(records):,} points were skipped; the first: {options.checks.first_skipped}")
+    builder.check_some(len(records))
     return builder, records

@@ -53,12 +53,14 @@ def linear_bins(values: NDArray[np.integer]) -> Histogram:
 
 
 def log_bins(values: NDArray[np.integer]) -> Histogram:
-    """About 30 bins of equal width in the logarithm, over the values of at least 1."""
+    """At most 30 bins of equal width in the logarithm, over the values of at least 1."""
     positive = values[values > 0]
     if not len(positive):
         return Histogram((1, 2), (0,), log=True, zeros=len(values))
     low, high = int(positive.min()), int(positive.max()) + 1
-    edges = np.unique(np.round(np.geomspace(low, high, 31)).astype(np.int64))
+    # rounded to whole numbers, narrow bins would be of uneven width: eight numbers in a typical one are enough
+    bins = int(np.clip(math.log(high / low) / math.log1p(8 / np.median(positive)), 1, 30))
+    edges = np.unique(np.round(np.geomspace(low, high, bins + 1)).astype(np.int64))
     counts = np.histogram(positive, edges)[0]
     return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), log=True, zeros=len(values) - len(positive))
 
@@ -171,11 +173,7 @@ def svg_histogram(histogram: Histogram, titles: tuple[str, str], label: str) -> 
     if histogram.log:
         start, end = math.log10(edges[0]), math.log10(edges[-1])
         places = [(math.log10(e) - start) / (end - start) for e in edges]
-        marks = [m * 10**d for d in range(12) for m in (1, 2, 5)]
-        marks = [m for m in marks if edges[0] <= m <= edges[-1]]
-        if len(marks) > 8:
-            marks = [m for m in marks if str(m)[0] == "1"]
-        body += [_x_tick((math.log10(m) - start) / (end - start), f"{m:,}") for m in marks]
+        body += [_x_tick((math.log10(m) - start) / (end - start), f"{m:,}") for m in _log_marks(edges[0], edges[-1])]
     else:
         bins = len(histogram.counts)
         places = [i / bins for i in range(bins + 1)]
@@ -195,7 +193,7 @@ def svg_histogram(histogram: Histogram, titles: tuple[str, str], label: str) -> 
 def svg_bars(
     names: Sequence[str], series: Sequence[tuple[str, Sequence[float]]], titles: tuple[str, str], label: str
 ) -> str:
-    """Groups of bars, one for each name, of several series of shares, with a legend."""
+    """Groups of bars, one for each name, of several series of shares; the legend is the caption's."""
     body, top = _share_axis(max((value for _, values in series for value in values), default=0))
     slot = 1 / len(names)
     for i, name in enumerate(names):
@@ -204,10 +202,6 @@ def svg_bars(
             left = (i + 0.14 + 0.72 * j / len(series)) * slot
             tip = f"{name}: {percent(values[i])} of {title}"
             body.append(_bar(left, left + 0.72 * slot / len(series), values[i] / top, j, tip))
-    for j, (title, _) in enumerate(series):
-        y = TOP + 4 + 16 * j
-        body.append(f'<rect class="bar-{j}" x="{WIDTH - RIGHT - 10}" y="{y - 8}" width="10" height="10"/>')
-        body.append(f'<text class="legend" x="{WIDTH - RIGHT - 16}" y="{y + 1}">{html.escape(title)}</text>')
     return _figure(body, titles, label)
 
 
@@ -247,6 +241,15 @@ def _bar(left: float, right: float, height: float, series: int, tip: str) -> str
     gap = 0.6 if (right - left) * (WIDTH - LEFT - RIGHT) > 3 else 0
     size = f'width="{round(_across(right) - x - gap, 1):g}" height="{round(HEIGHT - BOTTOM - y, 1):g}"'
     return f'<rect class="bar-{series}" x="{x}" y="{y}" {size}><title>{html.escape(tip)}</title></rect>'
+
+
+def _log_marks(low: int, high: int) -> list[int]:
+    """1, 2, 5, 10, … between two numbers: only the powers of 10 over a wide range, even steps over a narrow one."""
+    marks = [m for m in _round_numbers() if low <= m <= high]
+    if len(marks) < 3:
+        step = next(s for s in _round_numbers() if (high - low) / s <= 5)
+        return list(range(-(-low // step) * step, high + 1, step))
+    return [m for m in marks if str(m).startswith("1")] if len(marks) > 9 else marks
 
 
 def _raised(exponent: int) -> str:

@@ -11,7 +11,7 @@ from longtail.core.progress import Progress
 from longtail.data.checks import Checks, OnBadLine
 from longtail.data.corpus import Corpus
 from longtail.data.formats import Format, formats
-from longtail.data.lines import peek
+from longtail.data.lines import check_gzip, peek
 from longtail.data.options import ReadOptions
 
 log = logging.getLogger("longtail")
@@ -39,7 +39,11 @@ def read(
     chosen = formats[format] if format else detect(place)
     checks = Checks(on_bad_line)
     options = ReadOptions(text, labels, label_sep, group_by, checks, progress or Progress())
-    corpus = chosen.read(place, options)
+    try:
+        corpus = chosen.read(place, options)
+    except DataError as error:
+        check_gzip(error.where)  # a damaged file has nonsense on its lines: that it is damaged is the thing to say
+        raise
     checks.tell()
     log.info("read %s as %s: %r", place, chosen.name, corpus)
     return corpus

@@ -34,11 +34,8 @@ def held_out_rows(train: Dataset, seed: int) -> NDArray[np.int64]:
         hashes = _native.hash_texts(train.x.data, train.x.offsets, seed, fold=True)
     else:
         hashes = _row_hashes(train, seed)
-    # whole groups in hash order until the wanted number is reached; none that would take train below half
     _, member, sizes = np.unique(hashes, return_inverse=True, return_counts=True)
-    fits = sizes <= N // 2
-    reached = np.cumsum(np.where(fits, sizes, 0))
-    chosen = fits & (reached <= N // 2) & (reached - sizes < wanted)
+    chosen = _whole_groups(sizes, wanted, N // 2)
     if not chosen.any():
         raise DataError(
             "no validation part can be cut: one group (or one text, repeated) holds most of the points",
@@ -47,11 +44,29 @@ def held_out_rows(train: Dataset, seed: int) -> NDArray[np.int64]:
     return np.flatnonzero(chosen[member])
 
 
+def _whole_groups(sizes: NDArray[np.int64], wanted: int, most: int) -> NDArray[np.bool_]:
+    """Which groups are held out: as they come, until `wanted` points are reached.
+
+    Passed over is a group that is larger than that alone, or that would take the part above `most`. Where all are
+    larger, it is the first that leaves enough to train on.
+    """
+    chosen = np.zeros(len(sizes), bool)
+    total = 0
+    for at in np.flatnonzero(sizes <= wanted):
+        if total + sizes[at] <= most:
+            chosen[at] = True
+            total += int(sizes[at])
+        if total >= wanted:
+            break
+    if not total:
+        chosen[np.flatnonzero(sizes <= most)[:1]] = True
+    return chosen
+
+
 def _row_hashes(train: Dataset, seed: int) -> NDArray[np.uint64]:
     """Hash of each sparse row: its bytes taken as a text."""
-    X = train.features
-    width = X.indices.itemsize + X.data.itemsize
-    packed = np.empty((X.nnz, width), np.uint8)
-    packed[:, : X.indices.itemsize] = X.indices.view(np.uint8).reshape(X.nnz, -1)
-    packed[:, X.indices.itemsize :] = X.data.view(np.uint8).reshape(X.nnz, -1)
-    return _native.hash_texts(packed.ravel(), np.asarray(X.indptr, np.int64) * width, seed)
+    X = train.features.sorted_indices()
+    packed = np.empty((X.nnz, 2), np.int32)
+    packed[:, 0] = X.indices
+    packed[:, 1] = np.asarray(X.data, np.float32).view(np.int32)
+    return _native.hash_texts(packed.view(np.uint8).ravel(), np.asarray(X.indptr, np.int64) * 8, seed)

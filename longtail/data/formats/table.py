@@ -116,7 +116,7 @@ def open_parquet(path: Path) -> Any:
     """The Parquet file, opened; a foreign or damaged one is refused."""
     pa = load_pyarrow("reading Parquet files")
     try:
-        return pa.parquet.ParquetFile(path, memory_map=False, buffer_size=1<<20, pre_buffer=False)
+        return pa.parquet.ParquetFile(path, memory_map=False, buffer_size=1 << 20, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
         fix = "write or copy it again"
         raise DataError("not a Parquet file, or a damaged one", where=path, found=str(error), fix=fix) from None
