@@ -1,6 +1,6 @@
 """The README's table: every recipe at its defaults on a corpus, scored on test.
 
-    python bench/scores.py [CORPUS …]    # default: debian-related
+python bench/scores.py [CORPUS …]    # default: debian-related
 """
 
 from __future__ import annotations

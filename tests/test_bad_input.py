@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from longtail.core.errors import DataError, LongtailError, ParameterError
 from longtail.data.corpus import Corpus
@@ -231,7 +234,7 @@ def test_chunks_do_not_matter(kind: Kind, tmp_path: Path, monkeypatch: pytest.Mo
     path = kind.write(tmp_path, b"\xef\xbb\xbf" + kind.content(many(300)).replace(b"\n", b"\r\n"))
     whole = kind.read(path)
     for size in (3, 5, 33, 1000):
-        monkeypatch.setattr("longtail.data.lines.CHUNK", size)
+        monkeypatch.setattr("longtail.data.parse.lines.CHUNK", size)
         assert kind.read(path).digest == whole.digest
 
 
@@ -416,3 +419,60 @@ def test_bad_corpus_json(tmp_path: Path) -> None:
         about.write_text(content)
         error = refused_anywhere(lambda: read(tmp_path))
         assert problem in str(error) and error.where == about, content
+
+
+# Anything at all
+
+
+@each
+@settings(max_examples=60)
+@given(data=st.data())
+def test_mutated_files_never_fail_otherwise(
+    kind: Kind, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Flipped, dropped and doubled bytes: a corpus, or an error of ours."""
+    content = bytearray(kind.content(POINTS))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at, end = sorted(data.draw(st.tuples(*[st.integers(0, len(content))] * 2)))
+        change = data.draw(st.sampled_from(["byte", "drop", "double"]))
+        if change == "byte":
+            content[at : at + 1] = data.draw(
+                st.sampled_from([b"\0", b'"', b"\n", b"\r", b"\t", b"\xff", b"<", b"{", b""])
+            )
+        elif change == "drop":
+            del content[at:end]
+        else:
+            content[at:at] = content[at:end]
+    path = kind.write(tmp_path_factory.mktemp("fuzz"), bytes(content))
+    for format in (None, kind.format):
+        for on_bad_line in ("error", "skip"):
+            try:
+                corpus = read(path, format=format, on_bad_line=on_bad_line)  # type: ignore[arg-type]
+            except LongtailError as error:
+                assert "train" in str(error)  # says which file
+            else:
+                assert len(corpus.train) == len(corpus.train.texts) == corpus.train.Y.shape[0] > 0
+
+
+@pytest.mark.parametrize("format", ["parquet", "huggingface"])
+@settings(max_examples=60)
+@given(data=st.data())
+def test_mutated_arrow_files(format: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    folder = tmp_path_factory.mktemp("fuzz")
+    if format == "parquet":
+        file = place = folder / "train.parquet"
+        pq.write_table(pa.table({"text": [t for t, _ in POINTS], "labels": [x for _, x in POINTS]}), file)
+    else:
+        place = folder / "set"
+        shutil.copytree(Path(__file__).parent / "fixtures" / "huggingface" / "splits" / "train", place)
+        file = place / "data-00000-of-00001.arrow"
+    content = bytearray(file.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    file.write_bytes(content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))])
+    try:
+        corpus = read(place, on_bad_line="skip")
+    except LongtailError as error:
+        assert str(folder) in str(error)
+    else:
+        assert len(corpus.train) == corpus.train.Y.shape[0]

@@ -131,7 +131,7 @@ def test_a_megabyte_on_one_line(tmp_path):
 
 
 def test_lines_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("longtail.data.lines.CHUNK", 7)
+    monkeypatch.setattr("longtail.data.parse.lines.CHUNK", 7)
     folder = files(tmp_path / "a", train_texts__txt=TEXTS, train_labels__txt=LABELS.replace("\n", "\r\n"))
     corpus = read(folder)
     assert list(corpus.train.texts) == TEXTS.splitlines()
@@ -139,7 +139,7 @@ def test_lines_across_blocks(tmp_path, monkeypatch):
 
 
 def test_bad_lines_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("longtail.data.lines.CHUNK", 20)
+    monkeypatch.setattr("longtail.data.parse.lines.CHUNK", 20)
     texts, labels = [b"text %d" % i for i in range(30)], [b"label%02d" % i for i in range(30)]
     texts[11], labels[23] = b"\xff", b"\xfe x"
     folder = files(tmp_path / "a", train_texts__txt=b"\n".join(texts), train_labels__txt=b"\n".join(labels))

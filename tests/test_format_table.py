@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from longtail.core.errors import DataError, MissingExtraError
 from longtail.data.checks import Checks
 from longtail.data.corpus import Corpus
-from longtail.data.csv_rows import CsvFile, sniff_delimiter
 from longtail.data.dataset import Dataset
+from longtail.data.parse.csv_rows import CsvFile, sniff_delimiter
 from longtail.data.read import detect, read
 
 
@@ -310,8 +310,8 @@ def test_chunks_do_not_change_the_result(tmp_path: Path, monkeypatch: pytest.Mon
     rows = "".join(f'"text {i}\nmore é",l{i % 7};l{i % 3}\n' for i in range(500))
     path = write(tmp_path / "x.csv", f"text,tags\n{rows}")
     whole = read(path)
-    monkeypatch.setattr("longtail.data.lines.CHUNK", 37)
-    monkeypatch.setattr("longtail.data.csv_rows.ROWS", 3)
+    monkeypatch.setattr("longtail.data.parse.lines.CHUNK", 37)
+    monkeypatch.setattr("longtail.data.parse.csv_rows.ROWS", 3)
     assert read(path).digest == whole.digest
 
 
@@ -415,3 +415,14 @@ def test_missing_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"longtail\[tables\]"):
         read(path)
+
+
+def test_parquet_invalid_utf8_in_labels(tmp_path: Path) -> None:
+    raw = pa.array([b"fine", b"bro\xffken", b"fine"])
+    cells = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
+    for labels in (cells, pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), cells)):
+        path = write_parquet(tmp_path / "x.parquet", {"text": ["x", "y", "z"], "labels": labels})
+        with pytest.raises(DataError, match="invalid UTF-8") as caught:
+            read(path)
+        assert caught.value.line == 2 and caught.value.found == b"bro\xffken"
+        assert points(read(path, on_bad_line="skip")) == [("x", ["fine"]), ("z", ["fine"])]

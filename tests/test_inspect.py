@@ -20,9 +20,8 @@ from rich.console import Console
 from longtail.core.labels import Labels
 from longtail.core.texts import Texts
 from longtail.data import Corpus, Dataset
-from longtail.data.inspect_page import page
-from longtail.data.inspect_terminal import render
-from longtail.data.plots import (
+from longtail.data.inspect.page import page
+from longtail.data.inspect.plots import (
     Histogram,
     length_bins,
     linear_bins,
@@ -35,8 +34,9 @@ from longtail.data.plots import (
     svg_histogram,
     ticks,
 )
+from longtail.data.inspect.statistics import RANGES, characters, describe
+from longtail.data.inspect.terminal import render
 from longtail.data.read import read
-from longtail.data.statistics import RANGES, characters, describe
 
 
 def matrix(rows: list[list[int]], L: int) -> sp.csr_matrix:
@@ -114,7 +114,7 @@ def test_small_corpus_by_hand() -> None:
 
 
 def folded(text: str) -> str:
-    return " ".join("".join(c for c in text.lower() if c.isalpha() or c.isspace()).split())
+    return " ".join("".join(c for c in text.lower() if c.isalpha() or c.isspace()).split()) or text
 
 
 LABELS = 6
@@ -182,7 +182,7 @@ def test_characters_are_those_of_str(texts: list[str]) -> None:
 
 
 def test_characters_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longtail.data.statistics.BLOCK", 7)
+    monkeypatch.setattr("longtail.data.inspect.statistics.BLOCK", 7)
     texts = ["", "日本語", "ascii", "é" * 20, "", "🙂🙂", ""]
     assert characters(Texts.of(texts)).tolist() == [0, 3, 5, 20, 0, 2, 0]
     assert characters(Texts.of(texts)[1:4]).tolist() == [3, 5, 20]

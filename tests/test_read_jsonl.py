@@ -171,7 +171,7 @@ def test_filter_pairs_with_skipped_and_blank_lines(tmp_path: Path, monkeypatch: 
     (tmp_path / "filter_labels_train.txt").write_text("".join(f"{i} {(i + 1) % 3}\n" for i in range(30)))
     kept = [i for i in range(30) if i not in (4, 17, 23)]
     for chunk in (1 << 20, 1000, 64, 7):
-        monkeypatch.setattr("longtail.data.lines.CHUNK", chunk)
+        monkeypatch.setattr("longtail.data.parse.lines.CHUNK", chunk)
         train = read(tmp_path, on_bad_line="skip").train
         assert list(train.texts) == [f"point {i}" for i in kept]
         assert train.ignore is not None

@@ -16,11 +16,11 @@ import longtail.data.write as write_module
 from longtail.core.errors import DataError, ParameterError, StoreError, UnsupportedError
 from longtail.core.labels import Labels, Propensity
 from longtail.core.texts import Texts
-from longtail.data import writing
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.data.read import detect, read
 from longtail.data.write import write
+from longtail.data.writers import files
 
 STRINGS = st.one_of(
     st.text(max_size=10),
@@ -343,7 +343,7 @@ def test_many_points(tmp_path):
 
 
 def test_chunks_of_points_meet(tmp_path, corpus, monkeypatch):
-    monkeypatch.setattr(writing, "ROWS", 3)
+    monkeypatch.setattr(files, "ROWS", 3)
     N = 10
     data = Dataset(Texts.of(map(str, range(N))), csr([{i % 3: 0.5} for i in range(N)], 3))
     many = Corpus("many", data, Labels.of(list("abc")))

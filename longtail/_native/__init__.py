@@ -72,7 +72,10 @@ def count_words(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[
 def hash_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], seed: int = 0, fold: bool = False
 ) -> NDArray[np.uint64]:
-    """A 64-bit hash of each text; with `fold` of its lower-cased form without digits and punctuation."""
+    """A 64-bit hash of each text; with `fold` of its lower-cased form without digits and punctuation.
+
+    A text that has nothing else keeps the hash of what it is.
+    """
     return _kernels.hash_texts(data, offsets, seed, fold)
 
 

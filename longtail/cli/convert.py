@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from longtail.cli.options import add_data_options, command, read_data
+from longtail.cli.options import add_data_options, command, progress, read_data
 
 EXAMPLES = """
 longtail convert debian-related native-folder --to native
@@ -35,6 +35,6 @@ def run(args: argparse.Namespace) -> None:
     from longtail.data.write import write
 
     corpus = read_data(args)
-    write(corpus, args.folder, to=args.to, overwrite=args.overwrite)
+    write(corpus, args.folder, to=args.to, overwrite=args.overwrite, progress=progress(args))
     if not args.quiet:
         console().print(f"Wrote {corpus!r} to {args.folder} ({args.to}).", markup=False)

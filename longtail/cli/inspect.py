@@ -27,9 +27,9 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read, count, show."""
     from longtail.cli.show import console, dump
-    from longtail.data.inspect_page import page
-    from longtail.data.inspect_terminal import render
-    from longtail.data.statistics import describe
+    from longtail.data.inspect.page import page
+    from longtail.data.inspect.statistics import describe
+    from longtail.data.inspect.terminal import render
 
     statistics = describe(read_data(args))
     if args.html:

@@ -108,7 +108,7 @@ def is_file(item: str) -> bool:
 
 def file_texts(path: Path, field: str) -> Iterator[str]:
     """The texts of a file, a line each."""
-    from longtail.data.lines import line_chunks
+    from longtail.data.parse.lines import line_chunks
 
     log.info("reading texts from the file %s", path)
     lines = (line for _, chunk in line_chunks(path) for line in chunk)
@@ -117,8 +117,8 @@ def file_texts(path: Path, field: str) -> Iterator[str]:
 
 def lines_of(lines: Iterable[bytes], path: Path, field: str, json: bool | None) -> Iterator[str]:
     """Each line as a text; as a JSON object where the first line is one."""
-    from longtail.data.json_points import parse_object
-    from longtail.data.lines import decode_line
+    from longtail.data.parse.json_points import parse_object
+    from longtail.data.parse.lines import decode_line
 
     for number, raw in enumerate(lines, 1):
         line = raw.rstrip(b"\r\n")

@@ -14,7 +14,7 @@ from longtail.core.labels import Labels
 from longtail.core.texts import Texts
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset, move_columns
-from longtail.data.labelspace import InferredLabels
+from longtail.data.parse.labelspace import InferredLabels
 
 log = logging.getLogger("longtail")
 

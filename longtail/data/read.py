@@ -11,8 +11,8 @@ from longtail.core.progress import Progress
 from longtail.data.checks import Checks, OnBadLine
 from longtail.data.corpus import Corpus
 from longtail.data.formats import Format, formats
-from longtail.data.lines import check_gzip, peek
 from longtail.data.options import ReadOptions
+from longtail.data.parse.lines import check_gzip, peek
 
 log = logging.getLogger("longtail")
 BUNDLED = Path(__file__).parent / "bundled"

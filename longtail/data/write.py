@@ -13,16 +13,24 @@ from longtail.core.errors import ParameterError, StoreError, nearest, shorten
 from longtail.core.progress import Progress
 from longtail.data.corpus import Corpus
 from longtail.data.formats import formats, native
-from longtail.data.write_jsonl import write_jsonl
-from longtail.data.write_repository import write_repository
+from longtail.data.writers.jsonl import write_jsonl
+from longtail.data.writers.repository import write_repository
 from longtail.store import disk
+from longtail.store.lock import LOCK
 
 log = logging.getLogger("longtail")
+
+
+def write_native(corpus: Corpus, folder: Path, progress: Progress) -> None:
+    """Write a corpus as memory-mapped arrays."""
+    native.save(corpus, folder)
+    disk.unlink(folder / LOCK)  # nobody else knows this folder yet
+
 
 WRITERS: dict[str, Callable[[Corpus, Path, Progress], None]] = {
     "jsonl": write_jsonl,
     "repository": write_repository,
-    "native": lambda corpus, folder, progress: native.save(corpus, folder),
+    "native": write_native,
 }
 
 

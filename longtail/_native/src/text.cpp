@@ -105,13 +105,12 @@ Out<uint64_t> hash_texts(In<uint8_t> data, In<int64_t> offsets, uint64_t seed, b
         nb::gil_scoped_release nogil;
         parallel_for(n, 256, [&](int64_t i) {
             const uint8_t *p = in + cut[i], *end = in + cut[i + 1];
-            if (fold) {
-                thread_local std::string folded;
-                fold_text(p, end, folded);
-                out[i] = hash_bytes(reinterpret_cast<const uint8_t*>(folded.data()), folded.size(), seed);
-            } else {
-                out[i] = hash_bytes(p, end - p, seed);
-            }
+            thread_local std::string folded;
+            folded.clear();
+            if (fold) fold_text(p, end, folded);
+            // a text of digits and punctuation alone has nothing to fold to: it stands for itself
+            out[i] = folded.empty() ? hash_bytes(p, end - p, seed)
+                                    : hash_bytes(reinterpret_cast<const uint8_t*>(folded.data()), folded.size(), seed);
         });
     }
     return hashes;

@@ -14,14 +14,14 @@ from pathlib import Path
 from longtail.core.errors import DataError
 from longtail.core.labels import Labels
 from longtail.core.texts import TextsBuilder
-from longtail.data.builder import Chunk
 from longtail.data.corpus import Corpus
 from longtail.data.formats import Format
-from longtail.data.labelspace import InferredLabels, LabelSpace, ListedLabels
-from longtail.data.line_points import line_points
-from longtail.data.lines import decode_line, line_chunks, peek_lines
 from longtail.data.options import ReadOptions
-from longtail.data.parts import RecordLines, about_of, find_file, find_parts, read_parts
+from longtail.data.parse.builder import Chunk
+from longtail.data.parse.labelspace import InferredLabels, LabelSpace, ListedLabels
+from longtail.data.parse.line_points import line_points
+from longtail.data.parse.lines import decode_line, line_chunks, peek_lines
+from longtail.data.parse.parts import RecordLines, about_of, find_file, find_parts, read_parts
 
 ENDINGS = (".tsv", ".tsv.gz")
 VOCABULARIES = ("vocab", "vocabulary", "subjects", "labels", "*-vocab")

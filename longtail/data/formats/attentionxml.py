@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from longtail.core.errors import DataError
 from longtail.core.labels import Labels
 from longtail.data.about import propensity_of
-from longtail.data.builder import Chunk, PointsBuilder
 from longtail.data.corpus import Corpus
-from longtail.data.filters import find_filter
 from longtail.data.formats import Format
-from longtail.data.labelspace import InferredLabels
-from longtail.data.lines import Block, blocks
 from longtail.data.options import ReadOptions
-from longtail.data.pairing import check_lengths, join, refuse_fields
-from longtail.data.parts import STEMS, about_of, find_file
-from longtail.data.text_lines import read_texts, without_invalid
+from longtail.data.parse.builder import Chunk, PointsBuilder
+from longtail.data.parse.filters import find_filter
+from longtail.data.parse.labelspace import InferredLabels
+from longtail.data.parse.lines import Block, blocks
+from longtail.data.parse.pairing import check_lengths, join, refuse_fields
+from longtail.data.parse.parts import STEMS, about_of, find_file
+from longtail.data.parse.text_lines import read_texts, without_invalid
 
 TEXT = (".txt", ".txt.gz")
 CODES = {"train": ("trn",), "dev": ("val", "dev"), "test": ("tst",)}  # as in Y.trn.txt

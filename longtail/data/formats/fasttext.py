@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from longtail.core.errors import DataError
-from longtail.data.builder import Chunk
 from longtail.data.corpus import Corpus
 from longtail.data.formats import Format
-from longtail.data.labelspace import InferredLabels
-from longtail.data.line_points import line_points
-from longtail.data.lines import peek_lines
 from longtail.data.options import ReadOptions
-from longtail.data.parts import RecordLines, about_of, find_file, find_parts, read_parts
+from longtail.data.parse.builder import Chunk
+from longtail.data.parse.labelspace import InferredLabels
+from longtail.data.parse.line_points import line_points
+from longtail.data.parse.lines import peek_lines
+from longtail.data.parse.parts import RecordLines, about_of, find_file, find_parts, read_parts
 
 PREFIX = "__label__"
 ENDINGS = (".txt", ".txt.gz", ".ft.txt", ".ft.txt.gz", ".ft", ".ft.gz")

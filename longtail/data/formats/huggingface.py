@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,17 @@ import orjson
 
 from longtail.core.errors import DataError
 from longtail.core.labels import Labels
-from longtail.data.arrow import ArrowPoints, load_pyarrow
-from longtail.data.builder import Chunk
-from longtail.data.columns import Columns, LabelCutter, choose_columns
 from longtail.data.corpus import Corpus
 from longtail.data.formats import Format
-from longtail.data.labelspace import InferredLabels, LabelSpace, ListedLabels
 from longtail.data.options import ReadOptions
-from longtail.data.parts import STEMS, RecordLines, about_of, read_parts
+from longtail.data.parse.arrow import ArrowPoints, guarded, load_pyarrow
+from longtail.data.parse.builder import Chunk
+from longtail.data.parse.columns import Columns, LabelCutter, choose_columns
+from longtail.data.parse.labelspace import InferredLabels, LabelSpace, ListedLabels
+from longtail.data.parse.parts import STEMS, RecordLines, about_of, read_parts
 
 log = logging.getLogger("longtail")
+WHAT = "an Arrow stream"
 NO_CLASS = -1  # the library's mark for a ClassLabel that is not known
 
 
@@ -121,52 +123,26 @@ def class_names(folder: Path, column: str) -> list[str] | None:
 
 def column_names(file: Path) -> list[str]:
     """The columns of an Arrow file."""
-    with _Stream(file) as stream:
+    with guarded(file, WHAT), open_stream(file) as stream:
         return list(stream.schema.names)
 
 
 def batches(folder: Path, columns: Columns) -> Iterator[Any]:
     """The record batches of a split."""
     for file in data_files(folder):
-        with _Stream(file) as stream:
-            lacking = [name for name in columns.all if name not in stream.schema.names]
-            if lacking:
-                raise DataError(f"there is no column {lacking[0]!r}", where=file, found=stream.schema.names)
-            yield from stream.batches()
+        lacking = sorted(set(columns.all) - set(names := column_names(file)))
+        if lacking:
+            raise DataError(f"there is no column {lacking[0]!r}", where=file, found=names)
+        with guarded(file, WHAT), open_stream(file) as stream:
+            yield from stream
 
 
-class _Stream:
-    """An Arrow IPC stream in a memory-mapped file; a foreign or damaged one is refused."""
-
-    def __init__(self, file: Path):
-        self.file, self.pa = file, load_pyarrow("reading Hugging Face folders")
-
-    def __enter__(self) -> _Stream:
-        try:
-            self._source = self.pa.memory_map(str(self.file))
-            self._reader = self.pa.ipc.open_stream(self._source)
-        except (self.pa.ArrowException, OSError) as error:
-            raise self._damaged(error) from None
-        self.schema = self._reader.schema
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._source.close()
-
-    def batches(self) -> Iterator[Any]:
-        """The batches, one by one."""
-        while True:
-            try:
-                batch = self._reader.read_next_batch()
-            except StopIteration:
-                return
-            except (self.pa.ArrowException, OSError) as error:
-                raise self._damaged(error) from None
-            yield batch
-
-    def _damaged(self, error: Exception) -> DataError:
-        problem = "not an Arrow stream, or a damaged one"
-        return DataError(problem, where=self.file, found=str(error), fix="copy it, or save it again")
+@contextmanager
+def open_stream(file: Path) -> Iterator[Any]:
+    """A reader of the Arrow IPC stream in a memory-mapped file."""
+    pa = load_pyarrow("reading Hugging Face folders")
+    with pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as stream:
+        yield stream
 
 
 FORMAT = Format("huggingface", "Hugging Face datasets folder, as save_to_disk writes it", matches, read)

@@ -17,12 +17,12 @@ from longtail.core.labels import Labels
 from longtail.core.texts import Texts, TextsBuilder
 from longtail.data.about import propensity_of, read_about
 from longtail.data.corpus import Corpus
-from longtail.data.filters import find_filter, with_filter_pairs
 from longtail.data.formats import Format
-from longtail.data.json_points import Fields, JsonPointsReader, parse_object
-from longtail.data.labelspace import InferredLabels, LabelSpace, ListedLabels
-from longtail.data.lines import Block, blocks, peek, split_lines
 from longtail.data.options import ReadOptions
+from longtail.data.parse.filters import find_filter, with_filter_pairs
+from longtail.data.parse.json_points import Fields, JsonPointsReader, parse_object
+from longtail.data.parse.labelspace import InferredLabels, LabelSpace, ListedLabels
+from longtail.data.parse.lines import Block, blocks, peek, split_lines
 
 ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 

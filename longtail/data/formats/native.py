@@ -17,7 +17,7 @@ from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.data.formats import Format
 from longtail.data.options import ReadOptions
-from longtail.data.pairing import refuse_fields
+from longtail.data.parse.pairing import refuse_fields
 from longtail.store.folder import open_folder, save_folder
 from longtail.store.parts import pack_csr, pack_labels, pack_texts, unpack_csr, unpack_labels, unpack_texts
 

@@ -19,19 +19,19 @@ from longtail.core.errors import DataError
 from longtail.core.labels import Labels
 from longtail.core.texts import Texts
 from longtail.data.about import propensity_of
-from longtail.data.builder import Chunk
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
-from longtail.data.filters import find_filter
 from longtail.data.formats import Format
-from longtail.data.label_lists import NumberedLabels, numbered
-from longtail.data.labelspace import LabelSpace, ListedLabels
-from longtail.data.lines import decode_line, line_chunks, peek_lines
-from longtail.data.npz import read_features, read_weights
 from longtail.data.options import ReadOptions
-from longtail.data.pairing import check_lengths, check_widths, join, refuse_fields
-from longtail.data.parts import STEMS, RecordLines, about_of, find_file, read_parts
-from longtail.data.text_lines import read_list, read_texts
+from longtail.data.parse.builder import Chunk
+from longtail.data.parse.filters import find_filter
+from longtail.data.parse.label_lists import NumberedLabels, numbered
+from longtail.data.parse.labelspace import LabelSpace, ListedLabels
+from longtail.data.parse.lines import decode_line, line_chunks, peek_lines
+from longtail.data.parse.npz import read_features, read_weights
+from longtail.data.parse.pairing import check_lengths, check_widths, join, refuse_fields
+from longtail.data.parse.parts import STEMS, RecordLines, about_of, find_file, read_parts
+from longtail.data.parse.text_lines import read_list, read_texts
 
 CODES = {"train": ("trn",), "dev": ("val", "dev"), "test": ("tst",)}
 TEXT, NPZ = (".txt", ".txt.gz"), (".npz",)

@@ -31,17 +31,17 @@ from longtail.data.about import propensity_of
 from longtail.data.checks import Checks
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
-from longtail.data.filters import find_filter, with_filter_pairs
 from longtail.data.formats import Format
-from longtail.data.json_points import Fields, JsonPointsReader
-from longtail.data.label_lists import NumberedLabels, numbered, read_json_labels
-from longtail.data.labelspace import LabelSpace, ListedLabels
-from longtail.data.lines import line_chunks, peek
 from longtail.data.options import ReadOptions
-from longtail.data.pairing import check_lengths, check_widths, join, refuse_fields
-from longtail.data.parts import about_of, find_file
-from longtail.data.sparse_text import SparseFile, read_features, read_points, read_weights
-from longtail.data.text_lines import read_list, read_texts, strip_ids
+from longtail.data.parse.filters import find_filter, with_filter_pairs
+from longtail.data.parse.json_points import Fields, JsonPointsReader
+from longtail.data.parse.label_lists import NumberedLabels, numbered, read_json_labels
+from longtail.data.parse.labelspace import LabelSpace, ListedLabels
+from longtail.data.parse.lines import line_chunks, peek
+from longtail.data.parse.pairing import check_lengths, check_widths, join, refuse_fields
+from longtail.data.parse.parts import about_of, find_file
+from longtail.data.parse.sparse_text import SparseFile, read_features, read_points, read_weights
+from longtail.data.parse.text_lines import read_list, read_texts, strip_ids
 
 log = logging.getLogger("longtail")
 

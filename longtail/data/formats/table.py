@@ -16,18 +16,18 @@ import numpy as np
 from longtail.core.errors import DataError
 from longtail.core.labels import Labels
 from longtail.core.texts import Texts, TextsBuilder
-from longtail.data.arrow import ArrowPoints, load_pyarrow
-from longtail.data.builder import Chunk
 from longtail.data.checks import Checks
-from longtail.data.columns import Columns, LabelCutter, choose_columns
 from longtail.data.corpus import Corpus
-from longtail.data.csv_rows import CsvFile
 from longtail.data.formats import Format
-from longtail.data.json_points import joined
-from longtail.data.labelspace import InferredLabels, LabelSpace, ListedLabels
-from longtail.data.lines import peek
 from longtail.data.options import ReadOptions
-from longtail.data.parts import RecordLines, about_of, find_file, find_parts, read_parts
+from longtail.data.parse.arrow import ArrowPoints, guarded, load_pyarrow
+from longtail.data.parse.builder import Chunk
+from longtail.data.parse.columns import Columns, LabelCutter, choose_columns
+from longtail.data.parse.csv_rows import CsvFile
+from longtail.data.parse.json_points import joined
+from longtail.data.parse.labelspace import InferredLabels, LabelSpace, ListedLabels
+from longtail.data.parse.lines import peek
+from longtail.data.parse.parts import RecordLines, about_of, find_file, find_parts, read_parts
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 ENDINGS = (*CSV_ENDINGS, ".parquet")
@@ -87,7 +87,8 @@ class TableReader:
 
     def _parquet(self, path: Path, records: RecordLines) -> Iterator[Chunk]:
         with open_parquet(path) as file:
-            columns = choose_columns(file.schema_arrow.names, self.options, path, self.group)
+            names = parquet_columns(file, path)
+            columns = choose_columns(names, self.options, path, self.group)
             points = ArrowPoints(path, columns, self._cut_like(columns), self.options.checks)
             title = f"reading {path.name}"
             with self.options.progress.bar(title, total=file.metadata.num_rows, unit="rows") as bar:
@@ -95,7 +96,7 @@ class TableReader:
                     yield chunk
                     bar.advance(len(chunk.lengths))
             if not len(records):
-                raise DataError("the table has no rows", where=path, found=file.schema_arrow.names)
+                raise DataError("the table has no rows", where=path, found=names)
 
 
 def _chunk(points: list[tuple[int, list[str], list[Any]]], text: list[int], group: int | None) -> Chunk:
@@ -115,20 +116,20 @@ def is_parquet(path: Path) -> bool:
 def open_parquet(path: Path) -> Any:
     """The Parquet file, opened; a foreign or damaged one is refused."""
     pa = load_pyarrow("reading Parquet files")
-    try:
+    with guarded(path, "a Parquet file"):
         return pa.parquet.ParquetFile(path, memory_map=False, buffer_size=1 << 20, pre_buffer=False)
-    except (pa.ArrowException, OSError) as error:
-        fix = "write or copy it again"
-        raise DataError("not a Parquet file, or a damaged one", where=path, found=str(error), fix=fix) from None
+
+
+def parquet_columns(file: Any, path: Path) -> list[str]:
+    """The names of the columns."""
+    with guarded(path, "a Parquet file"):  # they may not be UTF-8
+        return list(file.schema_arrow.names)
 
 
 def batches(file: Any, names: list[str], path: Path) -> Iterator[Any]:
     """Some columns of a Parquet file, batch by batch."""
-    pa = load_pyarrow("reading Parquet files")
-    try:
+    with guarded(path, "a Parquet file"):
         yield from file.iter_batches(batch_size=BATCH, columns=names)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError("the Parquet file is damaged", where=path, found=str(error), fix="copy it again") from None
 
 
 def read_labels(path: Path, options: ReadOptions) -> Labels:
@@ -162,10 +163,11 @@ def _csv_labels(path: Path, options: ReadOptions) -> LabelRows:
 
 def _parquet_labels(path: Path) -> LabelRows:
     with open_parquet(path) as file:
-        names = _label_columns(file.schema_arrow.names, path)
+        names = _label_columns(parquet_columns(file, path), path)
         row = 1
         for batch in batches(file, names, path):
-            cells = [["" if v is None else str(v) for v in batch.column(name).to_pylist()] for name in names]
+            with guarded(path, "a Parquet file"):
+                cells = [["" if v is None else str(v) for v in batch.column(name).to_pylist()] for name in names]
             yield list(range(row, row + batch.num_rows)), cells[0], cells[1] if len(cells) == 2 else None
             row += batch.num_rows
 

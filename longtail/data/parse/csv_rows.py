@@ -10,7 +10,7 @@ from pathlib import Path
 from longtail.core.errors import DataError
 from longtail.core.progress import Progress
 from longtail.data.checks import Checks
-from longtail.data.lines import blocks, decode_line
+from longtail.data.parse.lines import blocks, decode_line
 
 DELIMITERS = (",", ";", "\t")
 ROWS, SIZE = 4096, 1 << 20  # records handed on at a time: at most so many, or so many characters

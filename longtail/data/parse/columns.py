@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from longtail.core.errors import DataError, nearest, shorten
-from longtail.data.json_points import split_labels
 from longtail.data.options import ReadOptions
+from longtail.data.parse.json_points import split_labels
 
 log = logging.getLogger("longtail")
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from longtail.core.errors import DataError
 from longtail.core.labels import Labels
 from longtail.data.about import propensity_of, read_about
-from longtail.data.builder import Chunk, PointsBuilder
 from longtail.data.corpus import Corpus
-from longtail.data.filters import find_filter, with_filter_pairs
-from longtail.data.labelspace import LabelSpace
 from longtail.data.options import ReadOptions
+from longtail.data.parse.builder import Chunk, PointsBuilder
+from longtail.data.parse.filters import find_filter, with_filter_pairs
+from longtail.data.parse.labelspace import LabelSpace
 
 STEMS: Mapping[str, Sequence[str]] = {  # what files call the parts of a corpus
     "train": ("train",),

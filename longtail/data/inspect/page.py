@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from longtail.data.inspect_terminal import duplicate_name, label_name, label_rows, part_rows
-from longtail.data.plots import number, percent, svg_bars, svg_histogram, svg_scatter
-from longtail.data.statistics import Statistics
+from longtail.data.inspect.plots import number, percent, svg_bars, svg_histogram, svg_scatter
+from longtail.data.inspect.statistics import Statistics
+from longtail.data.inspect.terminal import duplicate_name, label_name, label_rows, part_rows
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c1d21; --soft: #62656e; --rule: #d9dbe0; --grid: #ebecef;

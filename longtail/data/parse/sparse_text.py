@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from longtail import _native
 from longtail.core.errors import DataError
-from longtail.data.lines import Block, blocks
 from longtail.data.options import ReadOptions
+from longtail.data.parse.lines import Block, blocks
 
 # Why a row is bad, as longtail/_native/src/sparse_text.cpp numbers it.
 NOT_AN_INDEX, OUTSIDE, NO_VALUE, NOT_A_NUMBER, NOT_FINITE, GARBAGE, NOT_A_WEIGHT, NOT_A_LABEL, LABEL_OUTSIDE = range(

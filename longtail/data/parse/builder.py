@@ -15,7 +15,7 @@ from longtail.core.errors import DataError
 from longtail.core.texts import Texts, TextsBuilder
 from longtail.data.checks import Checks
 from longtail.data.dataset import Dataset, move_columns
-from longtail.data.labelspace import WRONG_TYPE, LabelSpace, Values
+from longtail.data.parse.labelspace import WRONG_TYPE, LabelSpace, Values
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from longtail.core.labels import Labels
 from longtail.core.texts import Texts
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
-from longtail.data.plots import Histogram, length_bins, linear_bins, rank_curve
+from longtail.data.inspect.plots import Histogram, length_bins, linear_bins, rank_curve
 
 # labels by their number of training examples: from, to (None: without end)
 RANGES = ((0, 0), (1, 1), (2, 5), (6, 20), (21, 100), (101, 1000), (1001, None))

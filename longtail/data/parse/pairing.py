@@ -12,8 +12,8 @@ from longtail.core.errors import DataError, ParameterError
 from longtail.core.texts import Texts
 from longtail.data.checks import Checks
 from longtail.data.dataset import Dataset
-from longtail.data.filters import with_filter_pairs
 from longtail.data.options import ReadOptions
+from longtail.data.parse.filters import with_filter_pairs
 
 Rows = NDArray[np.bool_]
 

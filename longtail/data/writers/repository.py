@@ -15,9 +15,8 @@ from longtail.core.labels import Labels
 from longtail.core.progress import Progress
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
-from longtail.data.label_lists import numbered
-from longtail.data.write_jsonl import json_lines
-from longtail.data.writing import (
+from longtail.data.parse.label_lists import numbered
+from longtail.data.writers.files import (
     all_ones,
     check_writable,
     group_field,
@@ -27,6 +26,7 @@ from longtail.data.writing import (
     write_filter,
     write_lines,
 )
+from longtail.data.writers.jsonl import json_lines
 
 CODES = {"train": "trn", "dev": "val", "test": "tst"}
 NAMES = {"train": "train", "dev": "val", "test": "test"}

@@ -11,10 +11,10 @@ from longtail import _native
 from longtail.core.errors import DataError
 from longtail.core.labels import Labels
 from longtail.core.texts import Texts, TextsBuilder
-from longtail.data.json_points import joined, parse_object
-from longtail.data.labelspace import WRONG_TYPE, ListedLabels, Values
-from longtail.data.lines import Block, blocks, split_lines
 from longtail.data.options import ReadOptions
+from longtail.data.parse.json_points import joined, parse_object
+from longtail.data.parse.labelspace import WRONG_TYPE, ListedLabels, Values
+from longtail.data.parse.lines import Block, blocks, split_lines
 
 MOST = np.iinfo(np.int32).max - 1  # columns are kept as int32
 

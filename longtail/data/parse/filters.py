@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from longtail.core.errors import DataError
 from longtail.data.checks import Checks
 from longtail.data.dataset import Dataset
-from longtail.data.lines import line_chunks
+from longtail.data.parse.lines import line_chunks
 
 _WHOLE = re.compile(rb"-?\d{1,18}")  # what an int64 holds
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from longtail.data.plots import number, percent, scatter
-from longtail.data.statistics import Duplicates, FrequentLabel, PartStatistics, Spread, Statistics, printable
+from longtail.data.inspect.plots import number, percent, scatter
+from longtail.data.inspect.statistics import Duplicates, FrequentLabel, PartStatistics, Spread, Statistics, printable
 
 WIDEST = 100  # tables and the plot stay readable on a wide screen
 PLOT_ROWS = 14

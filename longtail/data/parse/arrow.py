@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ from numpy.typing import NDArray
 
 from longtail.core.errors import DataError, MissingExtraError
 from longtail.core.texts import Texts
-from longtail.data.builder import Chunk
 from longtail.data.checks import Checks
-from longtail.data.columns import Columns, LabelCutter
-from longtail.data.json_points import joined
-from longtail.data.lines import decode_line
-from longtail.data.parts import RecordLines
+from longtail.data.parse.builder import Chunk
+from longtail.data.parse.columns import Columns, LabelCutter
+from longtail.data.parse.json_points import joined
+from longtail.data.parse.lines import decode_line
+from longtail.data.parse.parts import RecordLines
 
 
 def load_pyarrow(feature: str) -> Any:
@@ -29,6 +30,17 @@ def load_pyarrow(feature: str) -> Any:
     except ImportError:
         raise MissingExtraError(feature, "tables") from None
     return pyarrow
+
+
+@contextmanager
+def guarded(path: Path, what: str) -> Iterator[None]:
+    """What pyarrow makes of a foreign or damaged file becomes one error."""
+    pa = load_pyarrow(f"reading {what}")
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        fix = "write or copy it again"
+        raise DataError(f"not {what}, or a damaged one", where=path, found=str(error), fix=fix) from None
 
 
 class ArrowPoints:
@@ -47,7 +59,9 @@ class ArrowPoints:
             if batch.num_rows:
                 lines = np.arange(batch.num_rows) + len(records) + 1
                 records.add(lines)
-                yield self._chunk(batch, lines)
+                with guarded(self.path, "Arrow data"):
+                    chunk = self._chunk(batch, lines)
+                yield chunk
 
     def _chunk(self, batch: Any, lines: NDArray[np.int64]) -> Chunk:
         good = np.ones(len(lines), bool)
@@ -74,23 +88,32 @@ class ArrowPoints:
         if not text and not (self._is_text(array.type) or types.is_integer(array.type)):
             problem = f"column {name!r} must hold group keys, text or whole numbers"
             raise DataError(problem, where=self.path, found=str(array.type))
-        array = self.pa.compute.fill_null(array.cast(self.pa.large_string()), "")
-        try:
-            array.validate(full=True)
-        except self.pa.ArrowInvalid:
-            array = self._mended(array, lines, good)
-        return texts_of(array)
+        return texts_of(self._strings(array, lines, np.arange(len(array)), good))
 
-    def _mended(self, array: Any, lines: NDArray[np.int64], good: NDArray[np.bool_]) -> Any:
-        """Strings of which some are not UTF-8: those rows are bad."""
+    def _strings(self, array: Any, lines: NDArray[np.int64], rows: NDArray[np.int64], good: NDArray[np.bool_]) -> Any:
+        """Large strings, empty for nothing; where one is not UTF-8, its row is bad. `rows`: the row of each."""
+        sound = self._is_sound(array)
+        array = self.pa.compute.fill_null(array.cast(self.pa.large_string()), "")
+        if sound:
+            return array
         cells = array.view(self.pa.large_binary()).to_pylist()
         for at, cell in enumerate(cells):
             try:
-                decode_line(cell, self.path, int(lines[at]))
+                decode_line(cell, self.path, int(lines[rows[at]]))
             except DataError as error:
-                self._bad(good, at, error)
+                self._bad(good, int(rows[at]), error)
                 cells[at] = b""
         return self.pa.array(cells, self.pa.large_binary()).cast(self.pa.large_string())
+
+    def _is_sound(self, array: Any) -> bool:
+        """Whether all strings are UTF-8; an array that is broken otherwise is refused."""
+        try:
+            array.validate(full=True)
+        except self.pa.ArrowException as error:
+            if "UTF8" in str(error):
+                return False
+            raise
+        return True
 
     def _labels(self, array: Any, lines: NDArray[np.int64], good: NDArray[np.bool_]) -> tuple[Any, NDArray[np.int64]]:
         """Flat label values and how many each row has."""
@@ -103,30 +126,33 @@ class ArrowPoints:
             there &= numbers != self.missing
             return numbers[there], there.astype(np.int64)
         if self._is_text(array.type):
-            cells = [cell or "" for cell in array.to_pylist()]
-            cut = self.cutter.cut(cells, self.path, lines.tolist())
-            for at, row in enumerate(cut):
-                if isinstance(row, DataError):
-                    self._bad(good, at, row)
-            rows = [[] if isinstance(row, DataError) else row for row in cut]
-            return [value for row in rows for value in row], np.fromiter(map(len, rows), np.int64, len(rows))
+            return self._cut(array, lines, good)
         if self._is_list(array.type):
             return self._listed(array, lines, good)
         problem = f"column {self.columns.labels!r} must hold labels: text, whole numbers or lists of these"
         fix = "name another column with --labels"
         raise DataError(problem, where=self.path, found=str(array.type), fix=fix)
 
+    def _cut(self, array: Any, lines: NDArray[np.int64], good: NDArray[np.bool_]) -> tuple[Any, NDArray[np.int64]]:
+        cells = self._strings(array, lines, np.arange(len(array)), good).to_pylist()
+        cut = self.cutter.cut(cells, self.path, lines.tolist())
+        for at, row in enumerate(cut):
+            if isinstance(row, DataError):
+                self._bad(good, at, row)
+        rows = [[] if isinstance(row, DataError) else row for row in cut]
+        return [value for row in rows for value in row], np.fromiter(map(len, rows), np.int64, len(rows))
+
     def _listed(self, array: Any, lines: NDArray[np.int64], good: NDArray[np.bool_]) -> tuple[Any, NDArray[np.int64]]:
         pc, types = self.pa.compute, self.pa.types
+        self._is_sound(array)
         lengths = pc.fill_null(pc.list_value_length(array), 0).cast(self.pa.int64()).to_numpy(zero_copy_only=False)
         flat, rows = pc.list_flatten(array), np.repeat(np.arange(len(array)), lengths)
-        for at in np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False)):
+        for at in rows[flat.is_null().to_numpy(zero_copy_only=False)].tolist():
             problem = "a list of labels holds nothing (null) among its labels"
-            line, found = int(lines[rows[at]]), array[int(rows[at])].as_py()
-            self._bad(good, int(rows[at]), DataError(problem, where=self.path, line=line, found=found))
+            self._bad(good, at, DataError(problem, where=self.path, line=int(lines[at]), found=array[at].as_py()))
         if types.is_integer(flat.type):
             return _int64(self.pa, flat), lengths
-        return [value or "" for value in flat.to_pylist()], lengths
+        return self._strings(flat, lines, rows, good).to_pylist(), lengths
 
     def _is_text(self, kind: Any) -> bool:
         types = self.pa.types

@@ -13,7 +13,7 @@ from longtail.core.labels import Labels
 from longtail.core.progress import Progress
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
-from longtail.data.writing import (
+from longtail.data.writers.files import (
     all_ones,
     check_writable,
     group_field,

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from longtail.core.errors import DataError
 from longtail.core.texts import Texts, TextsBuilder
 from longtail.data.checks import Checks
-from longtail.data.lines import Block, blocks, decode_line, split_lines
 from longtail.data.options import ReadOptions
+from longtail.data.parse.lines import Block, blocks, decode_line, split_lines
 
 LF, CR = ord("\n"), ord("\r")
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from longtail import _native
 from longtail.core.errors import DataError
 from longtail.core.texts import Texts
-from longtail.data.builder import Chunk, PointsBuilder
 from longtail.data.checks import Checks
-from longtail.data.labelspace import LabelSpace, Values
-from longtail.data.lines import Block, blocks, decode_line, split_lines
 from longtail.data.options import ReadOptions
+from longtail.data.parse.builder import Chunk, PointsBuilder
+from longtail.data.parse.labelspace import LabelSpace, Values
+from longtail.data.parse.lines import Block, blocks, decode_line, split_lines
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from longtail.core.errors import DataError
-from longtail.data.builder import Chunk
-from longtail.data.lines import Block, blocks, decode_line, split_lines
 from longtail.data.options import ReadOptions
-from longtail.data.parts import RecordLines
+from longtail.data.parse.builder import Chunk
+from longtail.data.parse.lines import Block, blocks, decode_line, split_lines
+from longtail.data.parse.parts import RecordLines
 
 Parse = Callable[[str], tuple[str, list[str]]]  # a line → text and labels; a DataError without place if it is bad
 

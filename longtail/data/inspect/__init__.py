@@ -1,0 +1,1 @@
+"""What `longtail inspect` counts and shows."""
