@@ -3,7 +3,9 @@
 #   make test    set up, check the style and types, run the tests
 # `pip install .` works without make.
 
-PYTHON ?= $(firstword $(foreach v,3.13 3.12 3.11 3,$(shell command -v python$(v) 2>/dev/null)))
+# the first interpreter that runs and is new enough; a name on the path alone says little (shims)
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 VENV ?= .venv
 BIN = $(VENV)/bin
 NATIVE = $(wildcard longtail/_native/src/*)
@@ -39,8 +41,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/read.py
 
 $(VENV)/.core: pyproject.toml CMakeLists.txt constraints.txt $(NATIVE)
-	@test -n "$(PYTHON)" || { echo "longtail needs Python 3.11 or newer"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "longtail needs Python 3.11 or newer; $(PYTHON) is older: say make PYTHON=…"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "longtail needs Python 3.11 or newer, and none was found: say make PYTHON=…"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
