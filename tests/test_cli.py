@@ -94,6 +94,17 @@ def test_predict_arguments(model: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert set(records[0]["labels"][0]) == {"label", "text", "score"}
 
 
+def test_texts_may_stand_before_or_after_options(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = out_of(capsys, "predict", model, "boat wind", "-k", 1, "pawn knight", "oven flour").splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["boat wind", "pawn knight", "oven flour"]
+    with pytest.raises(SystemExit) as stop:
+        main(["predict", str(model), "text", "--no-such-option"])
+    assert stop.value.code == 2
+    with pytest.raises(SystemExit) as stop:
+        main(["info", str(model), "superfluous"])
+    assert stop.value.code == 2
+
+
 def test_predict_files_and_stdin(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

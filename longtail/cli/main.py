@@ -39,7 +39,11 @@ class Version(argparse.Action):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     parser = build_parser()
-    args = parser.parse_args(arguments)
+    args, late = parser.parse_known_args(arguments)
+    if late and (not hasattr(args, "inputs") or any(word.startswith("-") for word in late)):
+        parser.error(f"unrecognized arguments: {' '.join(late)}")
+    if late:  # argparse gives up on texts that follow an option: predict MODEL -k 5 "a text"
+        args.inputs += late
     if args.command is None:
         parser.print_help()
         return 2
