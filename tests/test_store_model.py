@@ -47,8 +47,8 @@ class TinyModel(StoredModel):
         return {"weights": self.weights}, {"bias": self.bias}
 
     @classmethod
-    def from_state(cls, recipe, labels, arrays, meta, about):
-        return cls(recipe, labels, arrays["weights"], meta["bias"], about)
+    def from_state(cls, saved):
+        return cls(saved.recipe, saved.labels, saved.arrays["weights"], saved.meta["bias"], saved.about)
 
 
 def make(seed, L=6, **settings):

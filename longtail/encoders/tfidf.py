@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,7 +118,7 @@ class Tfidf:
         return arrays, {"texts": self.texts, "average": self.average, "settings": self.settings.changed()}
 
     @classmethod
-    def from_state(cls, arrays: dict[str, NDArray[Any]], meta: dict[str, Any]) -> Tfidf:
+    def from_state(cls, arrays: Mapping[str, NDArray[Any]], meta: dict[str, Any]) -> Tfidf:
         """The encoder that `state` described."""
         terms = Texts(arrays["terms.data"], arrays["terms.offsets"])
         settings = TfidfParameters.of(**meta["settings"])

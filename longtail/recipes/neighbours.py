@@ -9,9 +9,8 @@ a text of its own, is within reach.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +22,6 @@ from longtail.core.model import Inputs, Model
 from longtail.core.parameters import param
 from longtail.core.progress import Progress
 from longtail.core.ranking import Ranking
-from longtail.core.recipe import Recipe
 from longtail.core.run import Run
 from longtail.core.texts import Texts
 from longtail.data.dataset import Dataset
@@ -32,10 +30,10 @@ from longtail.metrics import depth, evaluate
 from longtail.recipes.popular import accepts_of, label_shares, popular_labels
 from longtail.recipes.refit import RefitRecipe
 from longtail.search.sparse import SparseIndex
-from longtail.store import StoredModel
+from longtail.store import Saved, StoredModel
 from longtail.store.parts import pack_csr, unpack_csr
 
-GRID: dict[str, tuple[Any, ...]] = {
+GRID: dict[str, tuple[Any, ...]] = {  # in the order of Voting's fields
     "weighting": ("tfidf", "bm25"),
     "neighbours": (10, 30, 100),
     "power": (2.0, 4.0),
@@ -43,6 +41,14 @@ GRID: dict[str, tuple[Any, ...]] = {
 }
 CHOSEN_BY = ("P@1", "P@5", "PSP@1", "PSP@5")  # the mean of these, so that head and tail both count
 BLOCK = 4096  # points whose votes are held at a time
+
+
+class Voting(NamedTuple):
+    """m, p and α of the recipe's formula, all decided; these values are good on most corpora."""
+
+    neighbours: int = 30
+    power: float = 2.0
+    label_weight: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -70,56 +76,55 @@ class Neighbours(RefitRecipe):
         """NeighboursModel."""
         return NeighboursModel
 
-    def settled(self) -> Neighbours:
-        """What is still open, at values that are good on most corpora."""
-        usual: dict[str, Any] = {"weighting": "tfidf", "neighbours": 30, "power": 2.0, "label_weight": 0.2}
-        return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
+    def voting(self) -> Voting:
+        """How neighbours vote; what is still open at its usual value."""
+        decided = {name: getattr(self, name) for name in Voting._fields if getattr(self, name) is not None}
+        return Voting(**decided)
 
     def choose(
         self, data: Dataset, labels: Labels, validation: Dataset, run: Run
     ) -> tuple[Neighbours, list[dict[str, Any]]]:
         """Try the grid of open parameters; each search is run once and its votes are counted in many ways."""
-        open_grid = {name: values for name, values in GRID.items() if getattr(self, name) is None}
-        if not labels.has_text or not data.has_text:
-            open_grid["label_weight"] = (0.0,)
-        if not data.has_text:
-            open_grid["weighting"] = ("tfidf",)
-        if not any(len(values) > 1 for values in open_grid.values()):
-            return replace(self, **{name: values[0] for name, values in open_grid.items()}), []
+        grid = self.grid(data.has_text, labels.has_text)
+        weightings = grid.pop("weighting")
+        votings = [Voting(*values) for values in itertools.product(*grid.values())]
+        if len(weightings) * len(votings) == 1:
+            return replace(self, weighting=weightings[0], **votings[0]._asdict()), []
         table = []
-        first = {name: open_grid.pop(name) for name in ("weighting",) if name in open_grid} or {"weighting": (None,)}
-        total = len(first["weighting"]) * int(np.prod([len(values) for values in open_grid.values()]))
-        with run.progress.bar("choosing settings on the validation part", total, "settings") as bar:
-            for weighting in first["weighting"]:
-                recipe = self if weighting is None else replace(self, weighting=weighting)
-                widest = max(GRID["neighbours"]) if recipe.neighbours is None else recipe.neighbours
-                model = replace(recipe, neighbours=widest).settled().train(data, labels, run)
-                found = model.search(validation.x, widest)
-                for values in itertools.product(*open_grid.values()):
-                    settings = dict(zip(open_grid, values, strict=True))
-                    ranking = model.vote(found, replace(recipe, **settings).settled(), depth(ignore=validation.ignore))
+        with run.progress.bar("choosing settings", len(weightings) * len(votings), "settings") as bar:
+            for weighting in weightings:
+                model = replace(self, weighting=weighting).train(data, labels, run)
+                found = model.search(validation.x, max(grid["neighbours"]))
+                for voting in votings:
+                    ranking = model.vote(found, voting, depth(ignore=validation.ignore))
                     scores = evaluate(ranking, validation.Y, labels, ignore=validation.ignore).scores
                     row = {name: round(scores[name], 3) for name in CHOSEN_BY}
                     mean = round(float(np.mean(list(row.values()))), 3)
-                    table.append({"weighting": weighting or self.weighting, **settings, **row, "mean": mean})
+                    table.append({"weighting": weighting, **voting._asdict(), **row, "mean": mean})
                     bar.advance()
         best = max(table, key=lambda row: row["mean"])
-        return replace(self, **{name: best[name] for name in GRID if name in best}), table
+        return replace(self, **{name: best[name] for name in GRID}), table
+
+    def grid(self, texts: bool, label_texts: bool) -> dict[str, tuple[Any, ...]]:
+        """The values to try for each open parameter; a single one where it is fixed or makes no difference."""
+        idle: dict[str, tuple[Any, ...]] = {} if texts else {"weighting": ("tfidf",)}
+        idle |= {} if texts and label_texts else {"label_weight": (0.0,)}
+        tried = GRID | idle
+        return {name: tried[name] if getattr(self, name) is None else (getattr(self, name),) for name in GRID}
 
     def train(self, data: Dataset, labels: Labels, run: Run) -> NeighboursModel:
         """Index the training points and the label texts."""
-        recipe = self.settled()
         encoder = None
         if data.has_text:
             settings = TfidfParameters(ngrams=self.ngrams, min_texts=self.min_texts)
             encoder, counts = Tfidf.fit(with_label_terms(data.texts, labels), settings)
-            weigh = encoder.bm25 if recipe.weighting == "bm25" else encoder.weigh
+            weigh = encoder.bm25 if self.weighting == "bm25" else encoder.weigh
             X = weigh(counts[: len(data)])
             Z = weigh(counts[len(data) :]) if labels.has_text else None
         else:
             X, Z = normalise_rows(data.features), None
         return NeighboursModel(
-            recipe,
+            self,
             labels,
             encoder,
             SparseIndex.of(X),
@@ -181,9 +186,9 @@ class NeighboursModel(StoredModel):
     def rank(self, x: Inputs, k: int) -> Ranking:
         """Search, and let the neighbours vote, a block of points at a time."""
         n = len(x) if isinstance(x, Texts) else x.shape[0]
-        assert self.recipe.neighbours is not None
+        voting = self.recipe.voting()
         parts = [
-            self.vote(self.search(x[start : start + BLOCK], self.recipe.neighbours), self.recipe, k)
+            self.vote(self.search(x[start : start + BLOCK], voting.neighbours), voting, k)
             for start in range(0, n, BLOCK)
         ]
         indices, scores = np.concatenate([p.indices for p in parts]), np.concatenate([p.scores for p in parts])
@@ -202,10 +207,9 @@ class NeighboursModel(StoredModel):
             label_scores = relative(label_scores)
         return Found(points, point_scores, labels, label_scores)
 
-    def vote(self, found: Found, recipe: Neighbours, k: int) -> Ranking:
-        """The k best labels by what was found, under the settings of `recipe`."""
-        m, p, alpha = recipe.neighbours, recipe.power, recipe.label_weight
-        assert m is not None and p is not None and alpha is not None
+    def vote(self, found: Found, voting: Voting, k: int) -> Ranking:
+        """The k best labels by what was found."""
+        m, p, alpha = voting
         weights = similarity_weights(found.point_scores[:, :m], p)
         weights /= np.maximum(weights.sum(1, keepdims=True), np.float32(1e-30))
         matches = np.empty((len(weights), 0), np.int32), np.empty((len(weights), 0), np.float32)
@@ -224,7 +228,7 @@ class NeighboursModel(StoredModel):
             return keep_largest(normalise_rows(x), self.recipe.query_terms)
         counts = self.encoder.count(x)
         heaviest = keep_largest(self.encoder.weigh(counts), self.recipe.query_terms)
-        if self.recipe.weighting == "tfidf":
+        if self.recipe.weighting != "bm25":
             return heaviest
         rows = np.repeat(np.arange(heaviest.shape[0]), np.diff(heaviest.indptr))
         heaviest.data[:] = np.asarray(counts[rows, heaviest.indices]).ravel()
@@ -242,21 +246,14 @@ class NeighboursModel(StoredModel):
         return arrays, meta
 
     @classmethod
-    def from_state(
-        cls,
-        recipe: Recipe,
-        labels: Labels,
-        arrays: Mapping[str, NDArray[Any]],
-        meta: dict[str, Any],
-        about: dict[str, Any],
-    ) -> NeighboursModel:
+    def from_state(cls, saved: Saved) -> NeighboursModel:
         """From `state`."""
-        assert isinstance(recipe, Neighbours)
-        encoder = None if meta["encoder"] is None else Tfidf.from_state(dict(arrays), meta["encoder"])
+        arrays, meta = saved.arrays, saved.meta
+        encoder = None if meta["encoder"] is None else Tfidf.from_state(arrays, meta["encoder"])
         label_lists = unpack_csr("label_index", arrays)
         return cls(
-            recipe,
-            labels,
+            cast(Neighbours, saved.recipe),
+            saved.labels,
             encoder,
             SparseIndex(unpack_csr("points", arrays)),
             None if label_lists is None else SparseIndex(label_lists),
@@ -264,7 +261,7 @@ class NeighboursModel(StoredModel):
             unpack_csr("abstain", arrays),
             arrays["shares"],
             meta["accepts"],
-            about,
+            saved.about,
         )
 
 

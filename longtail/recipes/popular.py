@@ -5,7 +5,6 @@ longtail train DATA --recipe popular --out MODEL
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,7 @@ from longtail.core.run import Run
 from longtail.core.texts import Texts
 from longtail.data.dataset import Dataset
 from longtail.recipes.refit import RefitRecipe
-from longtail.store import StoredModel
+from longtail.store import Saved, StoredModel
 
 
 @dataclass(frozen=True)
@@ -72,16 +71,9 @@ class PopularModel(StoredModel):
         return {"shares": self.shares}, {"accepts": self.accepts}
 
     @classmethod
-    def from_state(
-        cls,
-        recipe: Recipe,
-        labels: Labels,
-        arrays: Mapping[str, NDArray[Any]],
-        meta: dict[str, Any],
-        about: dict[str, Any],
-    ) -> PopularModel:
+    def from_state(cls, saved: Saved) -> PopularModel:
         """From `state`."""
-        return cls(recipe, labels, arrays["shares"], meta["accepts"], about)
+        return cls(saved.recipe, saved.labels, saved.arrays["shares"], saved.meta["accepts"], saved.about)
 
 
 def label_shares(data: Dataset) -> NDArray[np.float32]:

@@ -4,6 +4,7 @@ from longtail.store.cache import cached as cached
 from longtail.store.folder import open_folder as open_folder
 from longtail.store.folder import save_folder as save_folder
 from longtail.store.manifest import read_manifest as read_manifest
+from longtail.store.model import Saved as Saved
 from longtail.store.model import StoredModel as StoredModel
 from longtail.store.model import describe as describe
 from longtail.store.model import load as load

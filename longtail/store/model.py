@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +24,17 @@ KIND = "longtail-model"
 LABELS = "labels"  # arrays of this name and prefix are those of the label space
 
 
+@dataclass(frozen=True)
+class Saved:
+    """What a model folder holds, opened: `arrays` are mapped from the disk and read-only."""
+
+    recipe: Recipe
+    labels: Labels
+    arrays: Mapping[str, NDArray[Any]]
+    meta: dict[str, Any]
+    about: dict[str, Any]
+
+
 class StoredModel(Model):
     """A model that is arrays and a few JSON values.
 
@@ -35,15 +47,8 @@ class StoredModel(Model):
 
     @classmethod
     @abstractmethod
-    def from_state(
-        cls,
-        recipe: Recipe,
-        labels: Labels,
-        arrays: Mapping[str, NDArray[Any]],
-        meta: dict[str, Any],
-        about: dict[str, Any],
-    ) -> Self:
-        """The model that `state` described; `arrays` are mapped from the disk and read-only."""
+    def from_state(cls, saved: Saved) -> Self:
+        """The model whose `state` was saved."""
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, atomically: a new one, an empty one, or that of an older model."""
@@ -80,7 +85,7 @@ def load(folder: str | Path, verify: bool = True) -> Model:
     own = {name: array for name, array in arrays.items() if not name.startswith(f"{LABELS}.")}
     try:
         labels = unpack_labels(LABELS, arrays, manifest["labels"], check=verify)
-        return model_class.from_state(recipe, labels, own, manifest["meta"], manifest["about"])
+        return model_class.from_state(Saved(recipe, labels, own, manifest["meta"], manifest["about"]))
     except (StoreError, DataError, ParameterError) as error:
         raise StoreError(f"{path.parent}: {error}") from error
     except KeyError as error:
