@@ -12,7 +12,7 @@ from pathlib import Path
 import longtail
 import longtail.recipes
 from longtail.core.recipe import recipes
-from longtail.evidence.score import judge, part_of
+from longtail.evidence.score import part_of, score
 
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "C@5")
 
@@ -30,9 +30,9 @@ def main(names: list[str]) -> None:
             trained = time.perf_counter() - began
             _, data = part_of(corpus, None)
             began = time.perf_counter()
-            judged = judge(model, data, corpus.labels)
+            scored = score(model, data, corpus.labels)
             rate = len(data) / (time.perf_counter() - began)
-            report = judged.report((1, 3, 5))
+            report = scored.report()
             scores = " | ".join(f"{report[metric]:.1f}" for metric in SHOWN)
             print(f"| {Path(name).name} | `{recipe}` | {scores} | {trained:.1f} | {rate:,.0f} |", flush=True)
 

@@ -66,6 +66,26 @@ def test_train_shows_scores_and_the_next_step(data: Path, tmp_path: Path, capsys
     assert "longtail predict" in out
 
 
+def test_without_a_place_to_save_scores_are_shown(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = out_of(capsys, "train", data)
+    assert "Validation: 120 points" in out
+    assert "Not saved" in out
+
+
+def test_a_killed_first_save_can_be_done_again(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    killed = run("train", data, "--out", tmp_path / "m", env={**os.environ, "LONGTAIL_STORE_KILL_AT": "12"})
+    assert killed.returncode == -9
+    assert any(path.name.startswith("data-") for path in (tmp_path / "m").iterdir())
+    assert "Saved" in out_of(capsys, "train", data, "--out", tmp_path / "m")
+
+
+def test_an_argument_that_is_no_unicode(model: Path) -> None:
+    command = [sys.executable, "-m", "longtail", "predict", str(model).encode(), b"boat \xff wind", b"-k", b"1"]
+    done = subprocess.run(command, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["labels"][0]["label"] == "sailing"
+
+
 def test_settings_reach_the_recipe(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out_of(
         capsys,
@@ -223,7 +243,9 @@ def test_errors_help_and_have_exit_codes(data: Path, model: Path, tmp_path: Path
     )
     assert "KEY=VALUE" in error_of(capsys, 2, "train", data, "--set", "power", "--out", tmp_path / "m")
     assert "--overwrite" in error_of(capsys, 1, "train", data, "--out", model)
-    assert "holds other files" in error_of(capsys, 1, "train", data, "--out", data)
+    assert "it holds other files" in error_of(capsys, 1, "train", data, "--out", data)
+    assert "no use for budget" in error_of(capsys, 1, "train", data, "--budget", "10m")
+    assert "No such file" in error_of(capsys, 1, "inspect", data, "--html", tmp_path / "no" / "page.html", "--json")
     assert "nowhere" in error_of(capsys, 1, "info", tmp_path / "nowhere")
     assert "k must be" in error_of(capsys, 2, "predict", model, "text", "-k", 0)
     assert "has no dev part" in error_of(capsys, 2, "evaluate", model, data, "--part", "dev")

@@ -34,7 +34,7 @@ from longtail.data.inspect.plots import (
     svg_histogram,
     ticks,
 )
-from longtail.data.inspect.statistics import RANGES, characters, describe
+from longtail.data.inspect.statistics import RANGES, characters, statistics_of
 from longtail.data.inspect.terminal import render
 from longtail.data.read import read
 
@@ -73,13 +73,13 @@ def alone() -> Corpus:
 
 def shown(corpus: Corpus, width: int = 80, **more: Any) -> str:
     console = Console(file=io.StringIO(), width=width, **more)
-    render(describe(corpus), console)
+    render(statistics_of(corpus), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
 def test_small_corpus_by_hand() -> None:
-    got = describe(small()).to_json()
+    got = statistics_of(small()).to_json()
     assert got["train"] == {
         "points": 5,
         "labels": {"mean": 1.2, "median": 1.0, "max": 3},
@@ -137,7 +137,7 @@ def corpora(draw: st.DrawFn) -> tuple[Corpus, dict[str, tuple[list[str], list[li
 @given(corpora())
 def test_statistics_equal_literal_counts(drawn: tuple[Corpus, dict[str, tuple[list[str], list[list[int]]]]]) -> None:
     corpus, parts = drawn
-    stats = describe(corpus)
+    stats = statistics_of(corpus)
     texts, rows = parts["train"]
     counts = [sum(label in row for row in rows) for label in range(LABELS)]
     seen = [count for count in counts if count]
@@ -189,7 +189,7 @@ def test_characters_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_features_have_columns_instead_of_words() -> None:
-    stats = describe(features())
+    stats = statistics_of(features())
     got = stats.to_json()
     assert got["train"]["columns"] == 3 and got["train"]["nonzeros"] == {"mean": 1.0, "median": 1.0, "max": 2}
     assert "words" not in got["train"] and "empty" not in got["train"]
@@ -207,13 +207,13 @@ def test_everything_can_be_shown(corpus: Corpus, width: int) -> None:
     lines = shown(corpus, width).splitlines()
     assert max(map(len, lines)) <= width
     assert "\x1b" not in "".join(lines)  # neither colours, where there is no terminal, nor what a text smuggles in
-    assert page(describe(corpus)).endswith("</html>\n")
+    assert page(statistics_of(corpus)).endswith("</html>\n")
 
 
 def test_no_test_no_share_of_test() -> None:
     without = dataclasses.replace(small(), dev=None, test=None)
     assert "of test" not in shown(without) and "never seen in training" not in shown(without)
-    got = describe(without).to_json()
+    got = statistics_of(without).to_json()
     assert "test" not in got and "test_share" not in got["labels_by_examples"][0]
     assert "of test" in shown(small())
 
@@ -232,7 +232,7 @@ def test_ascii_console() -> None:
         encoding = "ascii"  # type: ignore[assignment]
 
     console = Console(file=Ascii(), width=80)
-    render(describe(small()), console)
+    render(statistics_of(small()), console)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert text.isascii() and "10^0" in text and "*" in text and "label's" in text
 
@@ -266,7 +266,7 @@ def test_page_stands_alone_and_escapes() -> None:
     nasty = '<i onclick="x">&amp;</i>'
     train = points([nasty, "b"], [[0], [0]], 1)
     corpus = Corpus(nasty, train, Labels.of([nasty], [nasty]), test=train, about={"kind": nasty, "group": "src"})
-    html = page(describe(corpus))
+    html = page(statistics_of(corpus))
     checker = Checker()
     checker.feed(html)
     checker.close()
@@ -341,7 +341,7 @@ def test_figures_for_reading() -> None:
 
 def test_bundled_corpus_has_its_published_figures() -> None:
     """The row of the corpus in the table of data sets, and what is said of its duplicates and unseen labels."""
-    got = describe(read("debian-related")).to_json()
+    got = statistics_of(read("debian-related")).to_json()
     assert (got["train"]["points"], got["test"]["points"]) == (59_925, 15_305)
     assert (got["labels"], got["labels_with_text"], got["labels_in_train"]) == (63_557, 63_557, 54_639)
     assert number(got["train"]["labels"]["mean"]) == "5.05" and number(got["train"]["words"]["mean"]) == "7.63"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from longtail._native import _kernels
 from longtail._native.threads import available_threads as available_threads
 from longtail._native.threads import default_threads
+from longtail._native.threads import parse_threads as parse_threads
 
 Csr = Any  # scipy's CSR classes, without importing scipy for a type
 
@@ -212,9 +213,17 @@ def vote(
     return _kernels.vote(*arrays[:2], *_csr(Y), *pairs, share, *arrays[2:], removed.astype(np.uint8), k)
 
 
-def dot(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    """Σ a·b in float32."""
-    return _kernels.dot(a, b)
+def fill(
+    labels: NDArray[np.int32],
+    scores: NDArray[np.float32],
+    order: NDArray[np.int32],
+    values: NDArray[np.float32],
+    L: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """A ranking (N, k) whose pads are the labels of `order` that the row lacks, scored by `values` or just below."""
+    filled = np.array(labels, np.int32, order="C"), np.array(scores, np.float32, order="C")
+    _kernels.fill(*filled, np.ascontiguousarray(order, np.int32), np.ascontiguousarray(values, np.float32), L)
+    return filled
 
 
 def _csr(matrix: Csr) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:

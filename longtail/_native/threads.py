@@ -21,7 +21,12 @@ def available_threads() -> int:
     return count
 
 
+def parse_threads(value: object) -> int | None:
+    """A number of threads, None where `value` is no whole number of at least 1."""
+    text = str(value)
+    return int(text) if text.isdecimal() and int(text) > 0 else None
+
+
 def default_threads() -> int:
-    """`LONGTAIL_THREADS` where it is a positive number, else what is available."""
-    wish = os.environ.get("LONGTAIL_THREADS", "")
-    return int(wish) if wish.isdecimal() and int(wish) > 0 else available_threads()
+    """`LONGTAIL_THREADS` where it makes sense, else what is available. Importing is no place to complain."""
+    return parse_threads(os.environ.get("LONGTAIL_THREADS")) or available_threads()

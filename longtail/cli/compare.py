@@ -30,8 +30,8 @@ def add(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
     parser.add_argument("--metrics", metavar="M,M", help="only these, as P@1,PSP@5")
     parser.add_argument("--part", choices=("train", "dev", "test"), help="default: test, else dev, else all there is")
-    parser.add_argument("--ks", type=parse_ks, default=(1, 3, 5), metavar="K,K", help="cut-offs (default: 1,3,5)")
-    parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="default: 10,000")
+    parser.add_argument("--ks", type=parse_ks, metavar="K,K", help="cut-offs (default: 1,3,5)")
+    parser.add_argument("--resamples", type=int, metavar="N", help="default: 10,000")
     parser.add_argument("--seed", type=int, default=0, help="of the resampling (default: 0)")
     add_data_options(parser)
 
@@ -39,24 +39,27 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Predict with both, compare, show."""
     from longtail.cli.show import console, dump, table
-    from longtail.evidence.score import judge, part_of
-    from longtail.metrics import compare
+    from longtail.evidence.score import part_of, score
+    from longtail.metrics.bootstrap import RESAMPLES, compare
+    from longtail.metrics.evaluate import KS
     from longtail.store import load
 
     corpus = read_data(args)
     name, data = part_of(corpus, args.part)
-    a, b = (judge(load(folder), data, corpus.labels, args.ks, progress(args)) for folder in (args.a, args.b))
+    ks = args.ks or KS
+    a, b = (score(load(folder), data, corpus.labels, ks, progress(args)) for folder in (args.a, args.b))
     if a.ranking.labels.keys != b.ranking.labels.keys:
         raise ParameterError("the two models have different label spaces; compare models trained on the same corpus")
     result = compare(
         a.ranking,
         b.ranking,
         a.data.Y,
-        ks=args.ks,
+        ks=ks,
         ignore=a.data.ignore,
-        resamples=args.resamples,
+        resamples=args.resamples or RESAMPLES,
         seed=args.seed,
         metrics=args.metrics.split(",") if args.metrics else None,
+        progress=progress(args),
     )
     if args.json:
         print(dump(result.to_json()))  # noqa: T201

@@ -31,21 +31,23 @@ def add(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help='flat JSON, in percent: {"P@1": 31.5, …}')
     parser.add_argument("--by-frequency", action="store_true", help="contributions of five bins of label frequency")
     parser.add_argument("--part", choices=("train", "dev", "test"), help="default: test, else dev, else all there is")
-    parser.add_argument("--ks", type=parse_ks, default=(1, 3, 5), metavar="K,K", help="cut-offs (default: 1,3,5)")
+    parser.add_argument("--ks", type=parse_ks, metavar="K,K", help="cut-offs (default: 1,3,5)")
     add_data_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Read, predict, score."""
     from longtail.cli.show import console, dump, scores_table, table
-    from longtail.evidence.score import judge, part_of
+    from longtail.evidence.score import part_of, score
+    from longtail.metrics.evaluate import KS
     from longtail.store import load
 
     model = load(args.model)
     corpus = read_data(args)
     name, data = part_of(corpus, args.part)
     warn_if_seen(model, corpus, name)
-    report = judge(model, data, corpus.labels, args.ks, progress(args)).report(args.ks)
+    ks = args.ks or KS
+    report = score(model, data, corpus.labels, ks, progress(args)).report(ks)
     if args.json:
         extra = {"by_frequency": report.to_json()["by_frequency"]} if args.by_frequency else {}
         print(dump({key: round(value, 4) for key, value in report.scores.items()} | extra))  # noqa: T201

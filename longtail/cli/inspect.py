@@ -28,10 +28,10 @@ def run(args: argparse.Namespace) -> None:
     """Read, count, show."""
     from longtail.cli.show import console, dump
     from longtail.data.inspect.page import page
-    from longtail.data.inspect.statistics import describe
+    from longtail.data.inspect.statistics import statistics_of
     from longtail.data.inspect.terminal import render
 
-    statistics = describe(read_data(args))
+    statistics = statistics_of(read_data(args))
     if args.html:
         Path(args.html).write_text(page(statistics), encoding="utf-8")
     if args.json:

@@ -59,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone (| head): nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        return fail(args, LongtailError(f"{error.filename or 'file'}: {error.strerror or error}"), 1, error)
     except MemoryError as error:
         return fail(args, LongtailError(f"out of memory: {error or 'the data does not fit'}"), 1)
     except Exception as error:

@@ -47,13 +47,14 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Predict in batches, so that any amount of text streams through."""
     from longtail.core.ranking import check_k
+    from longtail.core.texts import Texts
     from longtail.store import load
 
     check_k(args.k)
     model = load(args.model)
     texts = inputs(args)
     with progress(args).bar("predicting", unit="texts") as bar:
-        while batch := list(islice(texts, BATCH)):
+        while batch := list(Texts.of(islice(texts, BATCH))):  # what is no Unicode, as an argument may be, is mended
             ranking = model.predict(batch, args.k)
             if args.threshold is not None:
                 ranking = ranking.above(args.threshold)

@@ -12,8 +12,6 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-METRICS = ("P", "nDCG", "R", "RP", "PSP", "PSnDCG", "C", "macroF1", "macroR")  # in the order they are shown
-
 
 def console() -> Console:
     """Standard output; plain and unwrapped where it is no terminal."""
@@ -42,10 +40,12 @@ def number(value: Any) -> str:
 
 def scores_table(scores: Mapping[str, float], title: str | None = None) -> Group:
     """Metrics down, k across."""
+    from longtail.metrics.measures import BY_LABEL, MEANS, RATIOS
+
     ks = sorted({int(name.partition("@")[2]) for name in scores})
     rows = [
         [f"{metric}@k", *(scores.get(f"{metric}@{k}") for k in ks)]
-        for metric in METRICS
+        for metric in (*MEANS, *RATIOS, *BY_LABEL)
         if any(f"{metric}@{k}" in scores for k in ks)
     ]
     return table(["%", *(f"k={k}" for k in ks)], rows, title)

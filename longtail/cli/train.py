@@ -22,13 +22,16 @@ def add(commands: Any) -> None:
     """Options of `train`."""
     parser = command(commands, "train", "train a model on a corpus", EXAMPLES)
     parser.add_argument("data", metavar="DATA", help="a folder, a file, or the name of a bundled corpus")
-    parser.add_argument("--out", metavar="MODEL", required=True, help="folder to save the model in")
+    parser.add_argument("--out", metavar="MODEL", help="folder to save the model in; without it only scores are shown")
     parser.add_argument("--overwrite", action="store_true", help="replace the model that is there")
     parser.add_argument("--recipe", metavar="R", default="auto", help="see `longtail recipes` (default: auto)")
     parser.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter of the recipe; may be repeated"
     )
     parser.add_argument("--seed", type=int, default=0, help="everything random follows from it (default: 0)")
+    parser.add_argument("--budget", type=parse_time, metavar="TIME", help="wall clock after reading, as 90s, 10m, 2h")
+    parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda, …")
+    parser.add_argument("--resume", action="store_true", help="go on where a killed training stopped")
     parser.add_argument("--train-on-dev", action="store_true", help="after the choices, train on the dev part too")
     add_data_options(parser)
 
@@ -39,18 +42,21 @@ def run(args: argparse.Namespace) -> None:
     from longtail.core.run import Run, resolve_threads
 
     made = recipe(args.recipe, **parse_settings(args.set))
-    out = Path(args.out)
-    check_place(out, args.overwrite)
-    corpus = read_data(args)
     circumstances = Run(
-        folder=out / ".run",
+        folder=None if args.out is None else Path(args.out) / ".run",
         seed=args.seed,
         threads=resolve_threads(args.threads),
+        device=args.device,
+        budget=args.budget,
+        resume=args.resume,
         train_on_dev=args.train_on_dev,
         progress=progress(args),
     )
-    model = made.fit(corpus, circumstances)
-    model.save(out)
+    made.check_run(circumstances)
+    check_out(args)
+    model = made.fit(read_data(args), circumstances)
+    if args.out is not None:
+        model.save(args.out)
     if not args.quiet:
         show(model, args)
 
@@ -66,14 +72,23 @@ def parse_settings(settings: list[str]) -> dict[str, str]:
     return parsed
 
 
-def check_place(out: Path, overwrite: bool) -> None:
-    """Refuse a place where a model cannot go before hours are spent on training it."""
-    if out.exists() and not out.is_dir():
-        raise StoreError(f"{out} is a file; --out must name a folder")
-    if (out / "model.json").exists() and not overwrite:
-        raise StoreError(f"{out} holds a model already; say --overwrite to replace it, or choose another folder")
-    if out.is_dir() and not (out / "model.json").exists() and any(p.name[0] != "." for p in out.iterdir()):
-        raise StoreError(f"{out} holds other files and no model; choose a new or empty folder")
+def check_out(args: argparse.Namespace) -> None:
+    """Refuse a place where the model cannot go before hours are spent on training it."""
+    from longtail.store import check_model_place
+
+    if args.out is not None and check_model_place(args.out) and not args.overwrite:
+        raise StoreError(f"{args.out} holds a model already; say --overwrite to replace it, or choose another folder")
+
+
+def parse_time(text: str) -> float:
+    """ "90s", "10m" or "2h" in seconds."""
+    try:
+        seconds = float(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
+    except (ValueError, KeyError, IndexError):
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a time as 90s, 10m or 2h; got {text!r}")
+    return seconds
 
 
 def show(model: Any, args: argparse.Namespace) -> None:
@@ -92,4 +107,7 @@ def show(model: Any, args: argparse.Namespace) -> None:
         title = f"Validation: {validation['points']:,} points, {validation['source']}"
         wanted = ("P@", "nDCG@", "R@", "PSP@", "C@")
         out.print(scores_table({n: s for n, s in validation["scores"].items() if n.startswith(wanted)}, title))
-    out.print(f'Saved in {args.out}. Try it:  longtail predict {args.out} "some text"', markup=False)
+    if args.out is None:
+        out.print("Not saved: say --out MODEL to keep it.")
+    else:
+        out.print(f'Saved in {args.out}. Try it:  longtail predict {args.out} "some text"', markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from typing import Any, ClassVar, Literal, Self, Union
@@ -21,6 +22,12 @@ def param(
     """A field of a `Parameters` dataclass with its default, its help line and the range it must lie in."""
     bounds = {"at least": at_least, "at most": at_most, "above": above}
     return dataclasses.field(default=default, metadata={"help": help, "bounds": bounds})
+
+
+def param_of(owner: type[Parameters], name: str) -> Any:
+    """A field like that of another `Parameters` class: its default, help and range stand there alone."""
+    field = next(field for field in dataclasses.fields(owner) if field.name == name)
+    return dataclasses.field(default=field.default, metadata=field.metadata)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +96,7 @@ def _as(value: Any, hint: Any) -> tuple[bool, Any]:
     if hint in (int, float) and not isinstance(value, bool):
         try:
             number = hint(value)
-            return bool(number == float(value)), number
+            return bool(number == float(value)) and math.isfinite(number), number
         except (TypeError, ValueError, OverflowError):
             return False, None
     return hint is str and isinstance(value, str), value

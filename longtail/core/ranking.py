@@ -88,23 +88,11 @@ class Ranking:
     def fill(self, order: NDArray[np.int32], scores: NDArray[np.float32]) -> Ranking:
         """Pads replaced by the labels of `order` (best first) that the row does not hold yet.
 
-        The filled labels score no higher than what the row already has: `scores` are shifted down where needed.
+        They get the `scores` of `order`, lowered where a row would not stay best first, ties by lower index.
         """
-        rows = np.flatnonzero((self.indices < 0).any(1))
-        if not len(rows) or not len(order):
+        if not len(order) or (self.indices >= 0).all():
             return self
-        indices, values = self.indices.copy(), self.scores.copy()
-        for start in range(0, len(rows), 4096):
-            part = rows[start : start + 4096]
-            have, head = indices[part], order[: self.k * 2]
-            fresh = ~(head[None, :, None] == have[:, None, :]).any(2)  # (rows, 2k)
-            place = (have >= 0).sum(1)[:, None] + np.cumsum(fresh, 1) - 1
-            r, c = np.nonzero(fresh & (place < self.k))
-            lowest = np.where(have >= 0, values[part], np.float32(np.inf)).min(1, initial=np.inf)
-            room = lowest - scores[0]
-            shift = np.where(np.isfinite(room), np.minimum(0, room), 0).astype(np.float32)
-            indices[part[r], place[r, c]] = head[c]
-            values[part[r], place[r, c]] = np.minimum(scores[c] + shift[r], lowest[r])  # the sum is rounded
+        indices, values = _native.fill(self.indices, self.scores, order, scores, len(self.labels))
         return replace(self, indices=indices, scores=values)
 
     def to_csr(self) -> sp.csr_matrix:

@@ -27,6 +27,7 @@ class Recipe(Parameters):
     title: ClassVar[str]
     paper: ClassVar[str] = "–"
     needs: ClassVar[tuple[str, ...]] = ()
+    keeps_to: ClassVar[frozenset[str]] = frozenset()  # of `Run`: "device", "budget", "resume"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -41,6 +42,13 @@ class Recipe(Parameters):
     def model_class(cls) -> type[Model]:
         """The class of the models this recipe makes: what opens a saved one."""
         raise UnsupportedError(f"{cls.kind} does not name the class of its models; a saved one cannot be opened")
+
+    def check_run(self, run: Run) -> None:
+        """Refuse circumstances this recipe cannot keep to, by name."""
+        asked = {"budget": run.budget is not None, "resume": run.resume, "device": run.device not in ("auto", "cpu")}
+        for name, given in asked.items():
+            if given and name not in self.keeps_to:
+                raise UnsupportedError(f"{self.kind} has no use for {name}: leave --{name} out")
 
     def check_corpus(self, corpus: Corpus) -> None:
         """Refuse a corpus that lacks what this recipe needs, by name."""

@@ -6,21 +6,18 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from longtail._native import available_threads
+from longtail._native import available_threads, parse_threads
 from longtail.core.errors import ParameterError
 from longtail.core.progress import Progress
 
 
 def resolve_threads(threads: int | None = None) -> int:
     """`threads` if given, else `LONGTAIL_THREADS`, else what the machine allows."""
-    value: object = threads if threads is not None else os.environ.get("LONGTAIL_THREADS")
+    value = threads if threads is not None else os.environ.get("LONGTAIL_THREADS")
     if value is None:
         return available_threads()
-    try:
-        count = int(str(value))
-    except ValueError:
-        count = 0
-    if count < 1:
+    count = parse_threads(value)
+    if count is None:
         raise ParameterError(f"threads must be a whole number of at least 1; got {value!r}")
     return count
 
@@ -29,7 +26,8 @@ def resolve_threads(threads: int | None = None) -> int:
 class Run:
     """The circumstances of one training; everything random in it follows from `seed`.
 
-    `folder` is where checkpoints go (`MODEL/.run`), None for none; `budget` is seconds of wall clock.
+    `folder` is where checkpoints go (`MODEL/.run`), None for none; `resume` takes one up again; `budget` is seconds of
+    wall clock. A recipe that cannot keep to one of `device`, `budget` and `resume` refuses it by name.
     """
 
     folder: Path | None = None

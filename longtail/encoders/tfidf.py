@@ -102,11 +102,11 @@ class Tfidf:
 
         idf = ln(1 + (N − df + ½)/(df + ½)), never negative.
         """
-        lengths = np.repeat(np.asarray(counts.sum(1)).ravel(), np.diff(counts.indptr))
-        idf = np.log1p((self.texts - self.texts_with + 0.5) / (self.texts_with + 0.5))
+        lengths = np.repeat(np.asarray(counts.sum(1), np.float32).ravel(), np.diff(counts.indptr))
+        idf = np.log1p((self.texts - self.texts_with + 0.5) / (self.texts_with + 0.5)).astype(np.float32)
         tf = counts.data
         weight = idf[counts.indices] * tf * (k1 + 1) / (tf + k1 * (1 - b + b * lengths / max(self.average, 1e-9)))
-        return sp.csr_matrix((weight.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
+        return sp.csr_matrix((weight, counts.indices, counts.indptr), shape=counts.shape, dtype=np.float32)
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Arrays and JSON values that make this encoder again."""

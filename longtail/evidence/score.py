@@ -16,19 +16,20 @@ from longtail.core.texts import Texts
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.metrics import Report, depth, evaluate
+from longtail.metrics.evaluate import KS
 
 log = logging.getLogger("longtail")
 BLOCK = 4096  # points predicted between two steps of the progress bar
 
 
 @dataclass(frozen=True)
-class Judged:
+class Scored:
     """Predictions and truth over one label space: the model's labels, then those only the data has."""
 
     ranking: Ranking
     data: Dataset
 
-    def report(self, ks: tuple[int, ...]) -> Report:
+    def report(self, ks: tuple[int, ...] = KS) -> Report:
         """All metrics, with the training counts of the model."""
         return evaluate(self.ranking, self.data.Y, ks=ks, ignore=self.data.ignore)
 
@@ -44,13 +45,13 @@ def part_of(corpus: Corpus, part: str | None) -> tuple[str, Dataset]:
     return chosen, parts[chosen]
 
 
-def judge(
+def score(
     model: Model,
     data: Dataset,
     labels: Labels,
-    ks: tuple[int, ...] = (1, 3, 5),
+    ks: tuple[int, ...] = KS,
     progress: Progress | None = None,
-) -> Judged:
+) -> Scored:
     """Predict every point of `data`, whose columns are `labels`, and bring both into one label space."""
     if not len(data):
         raise DataError("there is no point to evaluate on")
@@ -58,7 +59,7 @@ def judge(
     data = data.with_labels(columns, len(union))
     tell_leftovers(model.labels, data, labels, columns)
     ranking = predict_all(model, data, depth(ks, data.ignore), progress)
-    return Judged(replace(ranking, labels=union), data)
+    return Scored(replace(ranking, labels=union), data)
 
 
 def predict_all(model: Model, data: Dataset, k: int, progress: Progress | None = None) -> Ranking:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from longtail import _native
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs, Model
-from longtail.core.parameters import param
+from longtail.core.parameters import param, param_of
 from longtail.core.progress import Progress
 from longtail.core.ranking import Ranking
 from longtail.core.run import Run
@@ -67,8 +67,8 @@ class Neighbours(RefitRecipe):
     neighbours: int | None = param(None, "m: how many training points vote", at_least=1)
     power: float | None = param(None, "p: how steeply similarity counts", above=0.0)
     label_weight: float | None = param(None, "α: share of the label texts", at_least=0.0, at_most=1.0)
-    ngrams: int = param(1, "longest word n-gram", at_least=1, at_most=5)
-    min_texts: int = param(1, "a term must stand in at least this many texts", at_least=1)
+    ngrams: int = param_of(TfidfParameters, "ngrams")
+    min_texts: int = param_of(TfidfParameters, "min_texts")
     query_terms: int = param(64, "of a long text only the heaviest terms search", at_least=1)
 
     @classmethod
@@ -92,9 +92,10 @@ class Neighbours(RefitRecipe):
             return replace(self, weighting=weightings[0], **votings[0]._asdict()), []
         table = []
         with run.progress.bar("choosing settings", len(weightings) * len(votings), "settings") as bar:
+            counted = self.count(data, labels)
             for weighting in weightings:
-                model = replace(self, weighting=weighting).train(data, labels, run)
-                found = model.search(validation.x, max(grid["neighbours"]))
+                model = replace(self, weighting=weighting).index(counted, data, labels)
+                found = model.search(validation.x, max(grid["neighbours"]), run.progress)
                 for voting in votings:
                     ranking = model.vote(found, voting, depth(ignore=validation.ignore))
                     scores = evaluate(ranking, validation.Y, labels, ignore=validation.ignore).scores
@@ -113,16 +114,26 @@ class Neighbours(RefitRecipe):
         return {name: tried[name] if getattr(self, name) is None else (getattr(self, name),) for name in GRID}
 
     def train(self, data: Dataset, labels: Labels, run: Run) -> NeighboursModel:
-        """Index the training points and the label texts."""
-        encoder = None
-        if data.has_text:
-            settings = TfidfParameters(ngrams=self.ngrams, min_texts=self.min_texts)
-            encoder, counts = Tfidf.fit(with_label_terms(data.texts, labels), settings)
+        """Count terms, and index the training points and the label texts."""
+        return self.index(self.count(data, labels), data, labels)
+
+    def count(self, data: Dataset, labels: Labels) -> tuple[Tfidf, sp.csr_matrix] | None:
+        """The encoder and the term counts of training texts, then label texts: a word only a label has is known too."""
+        if not data.has_text:
+            return None
+        texts = data.texts if labels.texts is None else data.texts + labels.texts
+        return Tfidf.fit(texts, TfidfParameters(ngrams=self.ngrams, min_texts=self.min_texts))
+
+    def index(self, counted: tuple[Tfidf, sp.csr_matrix] | None, data: Dataset, labels: Labels) -> NeighboursModel:
+        """Weigh what was counted, and index it."""
+        encoder, Z = None, None
+        if counted is None:
+            X = normalise_rows(data.features)
+        else:
+            encoder, counts = counted
             weigh = encoder.bm25 if self.weighting == "bm25" else encoder.weigh
             X = weigh(counts[: len(data)])
             Z = weigh(counts[len(data) :]) if labels.has_text else None
-        else:
-            X, Z = normalise_rows(data.features), None
         return NeighboursModel(
             self,
             labels,
@@ -134,11 +145,6 @@ class Neighbours(RefitRecipe):
             label_shares(data),
             accepts_of(data),
         )
-
-
-def with_label_terms(texts: Texts, labels: Labels) -> Texts:
-    """Training texts and label texts: a word that only a label has must be known too."""
-    return texts if labels.texts is None else texts + labels.texts
 
 
 @dataclass(frozen=True)
@@ -225,14 +231,12 @@ class NeighboursModel(StoredModel):
     def _queries(self, x: Inputs) -> sp.csr_matrix:
         """Query rows, long ones cut to their heaviest terms."""
         if self.encoder is None or not isinstance(x, Texts):
-            return keep_largest(normalise_rows(x), self.recipe.query_terms)
+            weighted = normalise_rows(x)
+            return at_columns(weighted, heaviest(weighted, self.recipe.query_terms))
         counts = self.encoder.count(x)
-        heaviest = keep_largest(self.encoder.weigh(counts), self.recipe.query_terms)
-        if self.recipe.weighting != "bm25":
-            return heaviest
-        rows = np.repeat(np.arange(heaviest.shape[0]), np.diff(heaviest.indptr))
-        heaviest.data[:] = np.asarray(counts[rows, heaviest.indices]).ravel()
-        return heaviest
+        weighted = self.encoder.weigh(counts)
+        columns = heaviest(weighted, self.recipe.query_terms)
+        return at_columns(counts if self.recipe.weighting == "bm25" else weighted, columns)
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """The indexes, the votes and the encoder."""
@@ -276,12 +280,15 @@ def similarity_weights(scores: NDArray[np.float32], power: float) -> NDArray[np.
     return np.power(np.where(np.isfinite(scores), scores, 0), power, dtype=np.float32)
 
 
-def keep_largest(matrix: sp.csr_matrix, count: int) -> sp.csr_matrix:
-    """The `count` largest entries of each row."""
-    if not len(matrix.data) or np.diff(matrix.indptr).max() <= count:
-        return matrix
-    columns, values = _native.top_k(matrix, count)
+def heaviest(matrix: sp.csr_matrix, count: int) -> NDArray[np.int32]:
+    """The columns (N, m) of the `count` entries largest by size in each row, rising; −1 fills up."""
+    sizes = sp.csr_matrix((np.abs(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
+    widest = int(np.diff(matrix.indptr).max(initial=0))
+    return np.sort(_native.top_k(sizes, min(count, widest))[0], axis=1)
+
+
+def at_columns(matrix: sp.csr_matrix, columns: NDArray[np.int32]) -> sp.csr_matrix:
+    """The entries of `matrix` at (row, columns[row]), which are rising; −1 stands for none."""
     real = columns >= 0
-    kept = sp.csr_matrix((values[real], columns[real], np.append(0, np.cumsum(real.sum(1)))), shape=matrix.shape)
-    kept.sort_indices()
-    return kept
+    indptr = np.append(0, np.cumsum(real.sum(1)))
+    return sp.csr_matrix((_native.pick(matrix, columns)[real], columns[real], indptr), shape=matrix.shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ log = logging.getLogger("longtail")
 
 
 @dataclass(frozen=True)
-class RefitRecipe(Recipe):
+class RefitRecipe(Recipe, ABC):
     """`train` builds a model from a training set; `choose` fixes on the validation part what was left open.
 
     `fit` trains without the validation part, chooses and is scored on it, then trains on all of train. A dev
@@ -41,6 +41,7 @@ class RefitRecipe(Recipe):
         """Train, validate, and train again on all of train."""
         run = run or Run()
         self.check_corpus(corpus)
+        self.check_run(run)
         began, before = time.monotonic(), get_threads()
         set_threads(run.threads)
         try:

@@ -6,5 +6,6 @@ from longtail.store.folder import save_folder as save_folder
 from longtail.store.manifest import read_manifest as read_manifest
 from longtail.store.model import Saved as Saved
 from longtail.store.model import StoredModel as StoredModel
+from longtail.store.model import check_model_place as check_model_place
 from longtail.store.model import describe as describe
 from longtail.store.model import load as load

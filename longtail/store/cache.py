@@ -17,7 +17,7 @@ from longtail.store import disk
 from longtail.store.folder import open_folder, save_folder
 from longtail.store.manifest import read_manifest
 
-logger = logging.getLogger("longtail")
+log = logging.getLogger("longtail")
 
 MANIFEST = "cache.json"
 KIND = "longtail-cache"
@@ -41,7 +41,7 @@ def cached(
     try:
         _put(folder, key, built)
     except StoreError as error:
-        logger.warning("not kept in the cache: %s", error)
+        log.warning("not kept in the cache: %s", error)
         return built
     return _open(folder, key, verify=False) or built  # mapped, so that the memory of the built ones is freed
 
@@ -66,7 +66,7 @@ def _open(folder: Path, key: str, verify: bool = True) -> dict[str, NDArray[Any]
     try:
         manifest, arrays = open_folder(folder, MANIFEST, KIND, verify)
     except StoreError as error:
-        logger.warning("a damaged entry of the cache is built again: %s", error)
+        log.warning("a damaged entry of the cache is built again: %s", error)
         return None
     return arrays if manifest.get("key") == key else None
 

@@ -19,13 +19,13 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from longtail._native import get_threads
 from longtail.core.errors import StoreError, shorten
-from longtail.core.run import resolve_threads
 from longtail.store import disk, npy
 from longtail.store.lock import LOCK, locked
 from longtail.store.manifest import ARRAY_NAME, GENERATION, Stamp, encode, read_manifest, read_stamped
 
-logger = logging.getLogger("longtail")
+log = logging.getLogger("longtail")
 
 RUN = ".run"  # checkpoints of an unfinished training live here until it has succeeded
 RETRIES = 100
@@ -43,7 +43,7 @@ def save_folder(
     The arrays may be mapped from the very folder. One that holds something else is refused.
     """
     folder = Path(folder)
-    _current(folder, manifest_name, kind)  # refuse before anything is touched
+    check_place(folder, manifest_name, kind)  # refuse before anything is touched
     check_arrays(arrays)
     files = dict(zip(arrays, parallel(lambda item: npy.entry(*item), arrays.items()), strict=True))
     digest = hashlib.sha256(orjson.dumps(files, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
@@ -51,7 +51,7 @@ def save_folder(
 
     disk.make_folders(folder)
     with locked(folder):
-        current = _current(folder, manifest_name, kind)
+        current = check_place(folder, manifest_name, kind)
         before: str | None = None if current is None else current["generation"]
         try:
             if current is not None and current["arrays"] == files and _is_intact(folder, current):
@@ -110,11 +110,11 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
 def parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """`function` of each item, in threads: hashing and reading release the interpreter lock."""
     items = list(items)
-    with ThreadPoolExecutor(max(1, min(resolve_threads(), len(items)))) as pool:
+    with ThreadPoolExecutor(max(1, min(get_threads(), len(items)))) as pool:
         return list(pool.map(function, items))
 
 
-def _current(folder: Path, manifest_name: str, kind: str) -> dict[str, Any] | None:
+def check_place(folder: Path, manifest_name: str, kind: str) -> dict[str, Any] | None:
     """The manifest in place, None if this is a new folder; refuses a folder that is not ours to write to."""
     if not os.path.lexists(folder):
         return None
@@ -167,7 +167,7 @@ def _write_manifest(folder: Path, manifest_name: str, text: bytes) -> None:
 def _sweep(folder: Path, manifest_name: str, kind: str, also_keep: str | None = None) -> None:
     """Delete what the manifest in place does not name. That this fails is no reason for a save to fail."""
     try:
-        current = _current(folder, manifest_name, kind)
+        current = check_place(folder, manifest_name, kind)
         kept = {also_keep, None if current is None else current["generation"]}
         for path in sorted(folder.iterdir()):
             if path.name == _temporary(manifest_name):
@@ -175,7 +175,7 @@ def _sweep(folder: Path, manifest_name: str, kind: str, also_keep: str | None = 
             elif path.name not in kept and GENERATION.fullmatch(path.name):
                 disk.remove_folder(path)
     except (StoreError, OSError) as error:  # such as a file still open on Windows: the next save tries again
-        logger.warning("what an earlier save left could not be deleted: %s", error)
+        log.warning("what an earlier save left could not be deleted: %s", error)
 
 
 def _open_arrays(folder: Path, manifest: dict[str, Any], verify: bool) -> dict[str, NDArray[Any]]:

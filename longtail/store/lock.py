@@ -14,7 +14,7 @@ from pathlib import Path
 from longtail.core.errors import StoreError
 from longtail.store import disk
 
-logger = logging.getLogger("longtail")
+log = logging.getLogger("longtail")
 
 LOCK = ".lock"
 WAIT = 10.0  # seconds a second writer waits before it gives up
@@ -49,7 +49,7 @@ def _acquire(handle: int, path: Path, wait: float) -> None:
             return
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.EACCES):
-                logger.warning("%s: this disk has no locks (%s); saving without one", path, error.strerror)
+                log.warning("%s: this disk has no locks (%s); saving without one", path, error.strerror)
                 return
         if time.monotonic() >= deadline:
             holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip() or "another process"

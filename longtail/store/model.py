@@ -15,7 +15,7 @@ from longtail.core.errors import DataError, ParameterError, StoreError
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.recipe import Recipe, recipes
-from longtail.store.folder import open_folder, save_folder, size_of
+from longtail.store.folder import check_place, open_folder, save_folder, size_of
 from longtail.store.manifest import plain, read_manifest
 from longtail.store.parts import pack_labels, unpack_labels
 
@@ -50,6 +50,14 @@ class StoredModel(Model):
     def from_state(cls, saved: Saved) -> Self:
         """The model whose `state` was saved."""
 
+    @classmethod
+    def load(cls, folder: str | Path, verify: bool = True) -> Self:
+        """The model of this class in a folder; `longtail.load` takes one of any class."""
+        model = load(folder, verify)
+        if not isinstance(model, cls):
+            raise StoreError(f"{folder}: holds a {type(model).__name__}, not a {cls.__name__}")
+        return model
+
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, atomically: a new one, an empty one, or that of an older model."""
         arrays, meta = self.state()
@@ -75,9 +83,7 @@ def load(folder: str | Path, verify: bool = True) -> Model:
     """
     path = Path(folder) / MANIFEST
     manifest, arrays = open_folder(folder, MANIFEST, KIND, verify)
-    missing = [key for key in ("recipe", "settings", "labels", "about", "meta") if key not in manifest]
-    if missing:
-        raise StoreError(f"{path}: {missing[0]!r} is not in it; it is damaged: train the model again")
+    _check_fields(path, manifest)
     recipe = _recipe(path, manifest)
     model_class = recipe.model_class()
     if not issubclass(model_class, StoredModel):
@@ -95,7 +101,19 @@ def load(folder: str | Path, verify: bool = True) -> Model:
 def describe(folder: str | Path) -> dict[str, Any]:
     """The manifest of a saved model, and under `bytes` its size on disk; no array is opened."""
     manifest = read_manifest(folder, MANIFEST, KIND)
+    _check_fields(Path(folder) / MANIFEST, manifest)
     return manifest | {"bytes": size_of(folder, MANIFEST, manifest)}
+
+
+def check_model_place(folder: str | Path) -> bool:
+    """Whether a folder holds a model; one that a model could not be saved in is refused."""
+    return check_place(Path(folder), MANIFEST, KIND) is not None
+
+
+def _check_fields(path: Path, manifest: dict[str, Any]) -> None:
+    missing = [key for key in ("recipe", "settings", "labels", "about", "meta") if key not in manifest]
+    if missing:
+        raise StoreError(f"{path}: {missing[0]!r} is not in it; it is damaged: train the model again")
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:

@@ -1,28 +1,19 @@
 // Sums over rows drawn with replacement: the inner loop of the paired bootstrap.
 #include "common.h"
+#include "random.h"
 
 namespace longtail {
 namespace {
 
 constexpr int kGroup = 4;        // resamples that go over the values together, so that each is loaded once for all
 constexpr int64_t kTile = 256;   // rows at a time: they stay in the nearest cache while all columns are added up
-constexpr uint64_t kStep = 0x9E3779B97F4A7C15ull;
-
-uint64_t mix(uint64_t z) {
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-    return z ^ z >> 31;
-}
 
 // How often each of n rows is drawn in resample r. Draw j is a function of (seed, r, j) alone (SplitMix64 as a
 // counter-based generator), so neither threads nor the number of resamples can change it.
 void draw(uint64_t seed, uint64_t r, int64_t n, uint32_t* times) {
     std::fill(times, times + n, 0u);
-    uint64_t state = mix(mix(seed + kStep) + (r + 1) * kStep);
-    for (int64_t j = 0; j < n; j++) {
-        state += kStep;
-        times[(mix(state) >> 32) * static_cast<uint64_t>(n) >> 32]++;
-    }
+    uint64_t state = scramble(scramble(seed + kRandomStep) + (r + 1) * kRandomStep);
+    for (int64_t j = 0; j < n; j++) times[random_below(state, n)]++;
 }
 
 // sums[g][c] += times[i][g] · values[i][c] for the rows of one tile and W columns, rows in ascending order.

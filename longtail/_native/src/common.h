@@ -30,6 +30,15 @@ using Out = nb::ndarray<nb::numpy, T>;
 
 int threads();  // how many the kernels use; set from Python (module.cpp)
 
+// The number of the calling thread inside parallel_for, below threads().
+inline int thread_number() {
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
 // A numpy array that owns `values`.
 template <typename T>
 Out<T> to_numpy(std::vector<T>&& values) {

@@ -10,12 +10,15 @@ static std::atomic<int> thread_count{1};
 int threads() { return thread_count.load(); }
 
 void bind_bootstrap(nb::module_&);
+void bind_beam(nb::module_&);
 void bind_json_lines(nb::module_&);
 void bind_nearest(nb::module_&);
 void bind_rank(nb::module_&);
 void bind_sparse_text(nb::module_&);
+void bind_solve(nb::module_&);
 void bind_terms(nb::module_&);
 void bind_text(nb::module_&);
+void bind_tree(nb::module_&);
 
 }  // namespace longtail
 
@@ -31,15 +34,14 @@ NB_MODULE(_kernels, m) {
         return false;
 #endif
     });
-    m.def("dot", [](In<float> a, In<float> b) {
-        check(a.shape(0) == b.shape(0), "dot: lengths differ");
-        return simd().dot(a.data(), b.data(), a.shape(0));
-    });
     bind_bootstrap(m);
+    bind_beam(m);
     bind_json_lines(m);
     bind_nearest(m);
     bind_rank(m);
     bind_sparse_text(m);
+    bind_solve(m);
     bind_terms(m);
     bind_text(m);
+    bind_tree(m);
 }

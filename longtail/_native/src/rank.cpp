@@ -3,12 +3,11 @@
 #include "simd.h"
 #include "topk.h"
 
+#include <cmath>
 #include <limits>
 
 namespace longtail {
 namespace {
-
-using nb::ndarray;
 
 // The k best entries of each CSR row: labels (N, k), −1 where a row has fewer, and their scores.
 nb::tuple top_k_sparse(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t k) {
@@ -74,12 +73,48 @@ Out<float> pick(In<int64_t> indptr, In<int32_t> indices, In<float> data, In2<int
     return found;
 }
 
+// Replaces the pads of a ranking (N, k), in place, by the labels of `order` that the row does not hold. Their scores are
+// lowered where needed, so that a row stays best first, ties by lower index.
+void fill(nb::ndarray<int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> labels,
+          nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> scores, In<int32_t> order, In<float> order_scores,
+          int64_t width) {
+    const int64_t n = labels.shape(0), k = labels.shape(1), m = order.shape(0);
+    check(order_scores.shape(0) == order.shape(0), "fill: order and scores differ in length");
+    int32_t* label = labels.data();
+    float* score = scores.data();
+    {
+        nb::gil_scoped_release nogil;
+        constexpr int64_t block = 256;
+        parallel_for((n + block - 1) / block, 1, [&](int64_t b) {
+            std::vector<uint8_t> held(width, 0);
+            for (int64_t row = b * block; row < std::min(n, (b + 1) * block); row++) {
+                int32_t* own = label + row * k;
+                float* value = score + row * k;
+                int64_t at = 0;
+                while (at < k && own[at] >= 0) held[own[at++]] = 1;
+                const int64_t real = at;
+                for (int64_t i = 0; i < m && at < k; i++) {
+                    if (held[order.data()[i]]) continue;
+                    own[at] = order.data()[i];
+                    value[at] = order_scores.data()[i];
+                    if (at > 0 && (value[at] > value[at - 1] || (value[at] == value[at - 1] && own[at] < own[at - 1])))
+                        value[at] = own[at] > own[at - 1] ? value[at - 1]
+                                                          : std::nextafter(value[at - 1], -std::numeric_limits<float>::infinity());
+                    at++;
+                }
+                for (int64_t i = 0; i < real; i++) held[own[i]] = 0;
+            }
+        });
+    }
+}
+
 }  // namespace
 
 void bind_rank(nb::module_& m) {
     m.def("top_k_sparse", &top_k_sparse);
     m.def("top_k_dense", &top_k_dense);
     m.def("pick", &pick);
+    m.def("fill", &fill);
 }
 
 }  // namespace longtail

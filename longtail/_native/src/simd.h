@@ -1,6 +1,8 @@
 // The vector kernels, in an AVX2 and a portable form; `simd()` is the one chosen for this process.
 #pragma once
 
+#include "dcd.h"
+
 #include <cstdint>
 
 namespace longtail {
@@ -9,8 +11,8 @@ struct Simd {
     const char* name;
     // Writes the positions i < n with values[i] > bound to `out` (room for n) and returns how many.
     int64_t (*positions_above)(const float* values, int64_t n, float bound, int32_t* out);
-    // Σ a[i]·b[i]
-    float (*dot)(const float* a, const float* b, int64_t n);
+    // One pass of dual coordinate descent over sibling labels.
+    void (*dcd_pass)(const DcdBlock& block);
 };
 
 const Simd& simd();

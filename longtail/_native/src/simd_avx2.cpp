@@ -1,6 +1,7 @@
 // Compiled for AVX2 and FMA (CMakeLists.txt); nothing here may run before simd_portable.cpp has looked at
 // the processor, so this file includes no inline code that others share.
 #include "simd.h"
+#include "dcd_pass.h"
 
 #if defined(__AVX2__)
 
@@ -22,19 +23,7 @@ int64_t positions_above(const float* values, int64_t n, float bound, int32_t* ou
     return count;
 }
 
-float dot(const float* a, const float* b, int64_t n) {
-    __m256 sum = _mm256_setzero_ps();
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) sum = _mm256_fmadd_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i), sum);
-    __m128 half = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps(sum, 1));
-    half = _mm_add_ps(half, _mm_movehl_ps(half, half));
-    half = _mm_add_ss(half, _mm_shuffle_ps(half, half, 1));
-    float total = _mm_cvtss_f32(half);
-    for (; i < n; i++) total += a[i] * b[i];
-    return total;
-}
-
-const Simd form = {"avx2", positions_above, dot};
+const Simd form = {"avx2", positions_above, dcd_pass};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 #include "simd.h"
+#include "dcd_pass.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -13,17 +14,6 @@ int64_t positions_above(const float* values, int64_t n, float bound, int32_t* ou
         count += values[i] > bound;
     }
     return count;
-}
-
-// Eight running sums, added up as the AVX2 form adds its lanes.
-float dot(const float* a, const float* b, int64_t n) {
-    float lane[8] = {0};
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int j = 0; j < 8; j++) lane[j] += a[i + j] * b[i + j];
-    float sum = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
-    for (; i < n; i++) sum += a[i] * b[i];
-    return sum;
 }
 
 bool processor_has_avx2() {
@@ -42,7 +32,7 @@ const Simd& choose() {
 
 }  // namespace
 
-const Simd portable_simd = {"portable", positions_above, dot};
+const Simd portable_simd = {"portable", positions_above, dcd_pass};
 
 const Simd& simd() {
     static const Simd& chosen = choose();

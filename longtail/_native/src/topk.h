@@ -28,7 +28,6 @@ public:
 
     bool full() const { return k_ > 0 && static_cast<int64_t>(heap_.size()) == k_; }
     float worst() const { return heap_.front().first; }
-    void clear() { heap_.clear(); }
 
     // Best first; pads are −1 with −inf. Leaves the object empty.
     void write(int32_t* indices, float* scores) {

@@ -169,7 +169,7 @@ class Statistics:
         }
 
 
-def describe(corpus: Corpus) -> Statistics:
+def statistics_of(corpus: Corpus) -> Statistics:
     """The statistics of a corpus, in a few passes over its arrays."""
     counts = corpus.train.label_counts()
     words = {part: _words(data) for part, data in corpus.parts()}
