@@ -12,7 +12,7 @@ from pathlib import Path
 import longtail
 import longtail.recipes
 from longtail.core.recipe import recipes
-from longtail.evidence.score import part_of, score
+from longtail.evidence.score import score
 
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "C@5")
 
@@ -28,10 +28,9 @@ def main(names: list[str]) -> None:
             began = time.perf_counter()
             model = longtail.recipe(recipe).fit(corpus)
             trained = time.perf_counter() - began
-            _, data = part_of(corpus, None)
             began = time.perf_counter()
-            scored = score(model, data, corpus.labels)
-            rate = len(data) / (time.perf_counter() - began)
+            scored = score(model, corpus)
+            rate = len(scored.data) / (time.perf_counter() - began)
             report = scored.report()
             scores = " | ".join(f"{report[metric]:.1f}" for metric in SHOWN)
             print(f"| {Path(name).name} | `{recipe}` | {scores} | {trained:.1f} | {rate:,.0f} |", flush=True)

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -140,6 +141,67 @@ def test_predict_files_and_stdin(
     assert [r["labels"][0]["label"] for r in records] == ["gardening", "sailing"]
 
 
+def test_predict_tables_and_packed_input(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.csv").write_text('id,body\n1,"boat\nwind"\n2,"pawn, knight"\n')
+    records = [
+        json.loads(x) for x in out_of(capsys, "predict", model, tmp_path / "t.csv", "--text", "body").splitlines()
+    ]
+    assert [r["text"] for r in records] == ["boat\nwind", "pawn, knight"]
+    error = error_of(capsys, 1, "predict", model, tmp_path / "t.csv", "--text", "bdy")
+    assert "no column 'bdy'" in error
+    packed = gzip.compress(b"soil seed\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(packed)))
+    assert json.loads(out_of(capsys, "predict", model, "-k", 1))["labels"][0]["label"] == "gardening"
+    assert main(["predict", str(model), "no-such-file.txt"]) == 0
+    assert "there is no file no-such-file.txt" in capsys.readouterr().err
+
+
+def test_two_trainings_into_one_new_folder_do_not_replace_each_other(data: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "longtail", "train", str(data), "--out", str(tmp_path / "m"), "--quiet"]
+    running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
+    codes = sorted(process.wait(timeout=120) for process in running)
+    for process in running:
+        assert process.stderr is not None
+        process.stderr.close()
+    assert codes == [0, 1]
+
+
+def test_propensity_constants_are_those_of_the_corpus(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, other = tmp_path / "floor", tmp_path / "other"
+    out_of(capsys, "train", data, "--recipe", "popular", "--out", model)
+    before = json.loads(out_of(capsys, "evaluate", model, data, "--json"))
+    shutil.copytree(data, other)
+    (other / "corpus.json").write_text('{"propensity": {"A": 0.9, "B": 9}}')
+    after = json.loads(out_of(capsys, "evaluate", model, other, "--json"))
+    assert after["P@1"] == before["P@1"]
+    assert after["PSP@3"] != before["PSP@3"]
+
+
+@pytest.mark.parametrize("field", ["about", "labels", "recipe", "settings", "meta"])
+def test_fields_of_the_wrong_type_in_a_manifest(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str
+) -> None:
+    shutil.copytree(model, tmp_path / "m")
+    manifest = json.loads((tmp_path / "m" / "model.json").read_text())
+    (tmp_path / "m" / "model.json").write_text(json.dumps(manifest | {field: [1]}))
+    for command in (["info"], ["predict"]):
+        assert "damaged" in error_of(capsys, 1, *command, tmp_path / "m", *(["x"] if command == ["predict"] else []))
+
+
+def test_output_that_cannot_be_written(model: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "longtail", "recipes"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "No space left" in done.stderr
+    ascii_only = run("predict", model, "boat", "--table", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert ascii_only.returncode == 0, ascii_only.stderr
+
+
 def test_predict_threshold_and_table(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = json.loads(out_of(capsys, "predict", model, "boat wind harbour", "--threshold", 1e9))
     assert record["labels"] == []
@@ -248,6 +310,11 @@ def test_errors_help_and_have_exit_codes(data: Path, model: Path, tmp_path: Path
     assert "No such file" in error_of(capsys, 1, "inspect", data, "--html", tmp_path / "no" / "page.html", "--json")
     assert "nowhere" in error_of(capsys, 1, "info", tmp_path / "nowhere")
     assert "k must be" in error_of(capsys, 2, "predict", model, "text", "-k", 0)
+    assert "--threshold" in error_of(capsys, 2, "predict", model, "text", "--threshold", "nan")
+    assert "seed must be" in error_of(capsys, 2, "train", data, "--seed", 10**30)
+    assert "--recipe neighbours" in error_of(capsys, 2, "train", data, "--set", "neighbours=5")
+    (tmp_path / "file").write_text("x")
+    assert "cannot be made" in error_of(capsys, 1, "train", data, "--out", tmp_path / "file" / "m")
     assert "has no dev part" in error_of(capsys, 2, "evaluate", model, data, "--part", "dev")
     assert "threads" in error_of(capsys, 2, "predict", model, "text", "--threads", 0)
     bad = tmp_path / "bad.jsonl"

@@ -44,7 +44,7 @@ def test_against_the_definition(texts: list[str], ngrams: int, min_texts: int, s
     terms, expected = literal(texts, ngrams, min_texts, sublinear)
     settings = TfidfParameters(ngrams=ngrams, min_texts=min_texts, sublinear=sublinear)
     if not terms:
-        with pytest.raises(DataError, match="no term"):
+        with pytest.raises(DataError, match="no word"):
             Tfidf.fit(Texts.of(texts), settings)
         return
     encoder, counts = Tfidf.fit(Texts.of(texts), settings)

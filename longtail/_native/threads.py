@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+VARIABLE = "LONGTAIL_THREADS"
+MOST_THREADS = 4096
+
 
 def available_threads() -> int:
     """What this process may use: the affinity mask, cut by the cgroup's CPU quota."""
@@ -22,11 +25,11 @@ def available_threads() -> int:
 
 
 def parse_threads(value: object) -> int | None:
-    """A number of threads, None where `value` is no whole number of at least 1."""
+    """A number of threads, None where `value` is no whole number from 1 to MOST_THREADS."""
     text = str(value)
-    return int(text) if text.isdecimal() and int(text) > 0 else None
+    return int(text) if text.isdecimal() and 0 < int(text) <= MOST_THREADS else None
 
 
 def default_threads() -> int:
     """`LONGTAIL_THREADS` where it makes sense, else what is available. Importing is no place to complain."""
-    return parse_threads(os.environ.get("LONGTAIL_THREADS")) or available_threads()
+    return parse_threads(os.environ.get(VARIABLE)) or available_threads()

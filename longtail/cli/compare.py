@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     corpus = read_data(args)
     name, data = part_of(corpus, args.part)
     ks = args.ks or KS
-    a, b = (score(load(folder), data, corpus.labels, ks, progress(args)) for folder in (args.a, args.b))
+    a, b = (score(load(folder), corpus, args.part, ks, progress(args)) for folder in (args.a, args.b))
     if a.ranking.labels.keys != b.ranking.labels.keys:
         raise ParameterError("the two models have different label spaces; compare models trained on the same corpus")
     result = compare(

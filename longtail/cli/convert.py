@@ -31,10 +31,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read and write."""
-    from longtail.cli.show import console
     from longtail.data.write import write
 
     corpus = read_data(args)
     write(corpus, args.folder, to=args.to, overwrite=args.overwrite, progress=progress(args))
-    if not args.quiet:
-        console().print(f"Wrote {corpus!r} to {args.folder} ({args.to}).", markup=False)

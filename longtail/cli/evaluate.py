@@ -44,10 +44,10 @@ def run(args: argparse.Namespace) -> None:
 
     model = load(args.model)
     corpus = read_data(args)
-    name, data = part_of(corpus, args.part)
+    name, _ = part_of(corpus, args.part)
     warn_if_seen(model, corpus, name)
     ks = args.ks or KS
-    report = score(model, data, corpus.labels, ks, progress(args)).report(ks)
+    report = score(model, corpus, args.part, ks, progress(args)).report(ks)
     if args.json:
         extra = {"by_frequency": report.to_json()["by_frequency"]} if args.by_frequency else {}
         print(dump({key: round(value, 4) for key, value in report.scores.items()} | extra))  # noqa: T201
@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def warn_if_seen(model: Any, corpus: Any, part: str) -> None:
-    """Say so when the points may be those the model was trained on."""
-    if part == "train" and model.about.get("corpus", {}).get("digest") == corpus.digest:
+    """Say so when the points are those the model was trained on."""
+    seen = dict(corpus.parts())[part].digest_of_points() in model.about.get("trained_on", [])
+    if seen:
         log.warning("this is the very data the model was trained on: the scores say nothing about new texts")

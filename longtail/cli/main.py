@@ -6,7 +6,9 @@ Exit codes: 0 done; 1 the data, model or machine was at fault; 2 wrong usage; 13
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import io
 import logging
 import os
 import sys
@@ -48,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     set_up_logging(args)
+    for stream in (sys.stdout, sys.stderr):  # a terminal that knows no Unicode shows what it can
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         return run(args)
     except ParameterError as error:
@@ -57,9 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return fail(args, KeyboardInterrupt("interrupted"), 130)
     except BrokenPipeError:  # the reader of our output has gone (| head): nothing is wrong
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 0
     except OSError as error:
+        drop_output()
         return fail(args, LongtailError(f"{error.filename or 'file'}: {error.strerror or error}"), 1, error)
     except MemoryError as error:
         return fail(args, LongtailError(f"out of memory: {error or 'the data does not fit'}"), 1)
@@ -75,8 +81,15 @@ def run(args: argparse.Namespace) -> int:
     importlib.import_module("longtail.recipes")
     set_threads(resolve_threads(args.threads))
     code: int | None = importlib.import_module(f"longtail.cli.{args.command}").run(args)
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     return code or 0
+
+
+def drop_output() -> None:
+    """Let what is still buffered go nowhere, so that the interpreter does not fail on it at its end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -97,9 +110,16 @@ def set_up_logging(args: argparse.Namespace) -> None:
             mark = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
             return mark + super().format(record)
 
+    said: set[str] = set()
+
+    def once(record: logging.LogRecord) -> bool:  # a recipe that trains twice need not say everything twice
+        message = record.getMessage()
+        return message not in said and not said.add(message)  # type: ignore[func-returns-value]
+
     log = logging.getLogger("longtail")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Formatter())
+    handler.addFilter(once)
     log.handlers[:] = [handler]
     log.propagate = False
     log.setLevel(logging.DEBUG if args.debug else logging.WARNING if args.quiet else logging.INFO)

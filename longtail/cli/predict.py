@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import gzip
+import io
 import logging
+import math
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import orjson
 
@@ -17,6 +21,8 @@ from longtail.core.errors import DataError, ParameterError
 
 log = logging.getLogger("longtail")
 BATCH = 2048
+LIKE_A_FILE = re.compile(r"\S+\.(txt|jsonl?|ndjson|csv|tsv|parquet)(\.gz)?|\S*/\S+")
+TABLE = re.compile(r"\.(csv|tsv)(\.gz)?$|\.parquet$")
 EXAMPLES = """
 longtail predict model "a text editor for programmers" -k 5
 longtail predict model notes.txt more.jsonl.gz > labels.jsonl     # a text a line
@@ -32,14 +38,19 @@ def add(commands: Any) -> None:
         "predict",
         "suggest labels for texts",
         EXAMPLES,
-        "Suggest labels for texts: arguments, files (one text or one JSON object a line), or standard input. "
-        "One JSON line comes out for each text.",
+        "Suggest labels for texts: arguments, files (a text or a JSON object a line, CSV, TSV, Parquet), or standard "
+        "input. One JSON line comes out for each text.",
     )
     parser.add_argument("model", metavar="MODEL", help="a folder made by `longtail train`")
     parser.add_argument("inputs", metavar="TEXT|FILE", nargs="*", help="a text, or a file; none or -: standard input")
     parser.add_argument("-k", type=int, default=5, help="how many labels at most (default: 5)")
     parser.add_argument("--threshold", type=float, metavar="S", help="leave out labels that score below S")
-    parser.add_argument("--text", metavar="FIELD", default="text", help="field of JSON lines (default: text)")
+    parser.add_argument(
+        "--text",
+        metavar="FIELD",
+        default="text",
+        help="field or column of the text in JSON lines and tables (default: text)",
+    )
     parser.add_argument("--literal", action="store_true", help="arguments are texts even where a file has that name")
     parser.add_argument("--table", action="store_true", help="a table for people instead of JSON lines")
 
@@ -51,6 +62,8 @@ def run(args: argparse.Namespace) -> None:
     from longtail.store import load
 
     check_k(args.k)
+    if args.threshold is not None and not math.isfinite(args.threshold):
+        raise ParameterError(f"--threshold must be a number; got {args.threshold}")
     model = load(args.model)
     texts = inputs(args)
     with progress(args).bar("predicting", unit="texts") as bar:
@@ -92,10 +105,13 @@ def inputs(args: argparse.Namespace) -> Iterator[str]:
         args.inputs = ["-"]
     for item in args.inputs:
         if item == "-":
-            yield from lines_of(sys.stdin.buffer, Path("standard input"), args.text, None)
+            yield from stream_texts(sys.stdin.buffer, Path("standard input"), args.text)
         elif not args.literal and is_file(item):
+            log.info("reading texts from the file %s", item)
             yield from file_texts(Path(item), args.text)
         else:
+            if not args.literal and LIKE_A_FILE.fullmatch(item):
+                log.warning("there is no file %s: it is taken as a text (--literal says that it is one)", item)
             yield item
 
 
@@ -108,24 +124,37 @@ def is_file(item: str) -> bool:
 
 
 def file_texts(path: Path, field: str) -> Iterator[str]:
-    """The texts of a file, a line each."""
-    from longtail.data.parse.lines import line_chunks
+    """The texts of a file: rows of a table, JSON lines, or plain lines."""
+    from longtail.data.parse.lines import open_bytes
 
-    log.info("reading texts from the file %s", path)
-    lines = (line for _, chunk in line_chunks(path) for line in chunk)
-    yield from lines_of(lines, path, field, ".json" in path.name)
+    if TABLE.search(path.name):
+        yield from table_texts(path, field)
+    else:
+        with open_bytes(path) as stream:
+            yield from stream_texts(stream, path, field)
 
 
-def lines_of(lines: Iterable[bytes], path: Path, field: str, json: bool | None) -> Iterator[str]:
-    """Each line as a text; as a JSON object where the first line is one."""
+def table_texts(path: Path, field: str) -> Iterator[str]:
+    """The text column of a CSV, TSV or Parquet file."""
+    from longtail.data.formats.table import texts_of
+
+    yield from texts_of(path, field)
+
+
+def stream_texts(stream: IO[bytes], path: Path, field: str) -> Iterator[str]:
+    """Each line as a text; as a JSON object where the first line is one; unpacked where it is gzip."""
     from longtail.data.parse.json_points import parse_object
-    from longtail.data.parse.lines import decode_line
+    from longtail.data.parse.lines import GZIP_MAGIC, UTF8_BOM, decode_line
 
-    for number, raw in enumerate(lines, 1):
+    reader: Any = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stream))
+    if reader.peek(2)[:2] == GZIP_MAGIC:
+        reader = gzip.GzipFile(fileobj=reader)
+    json = False
+    for number, raw in enumerate(reader, 1):
         line = raw.rstrip(b"\r\n")
         if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-            json = line.lstrip().startswith(b'{"') if json is None else json
+            line = line.removeprefix(UTF8_BOM)
+            json = line.lstrip().startswith(b"{") and path.suffix != ".txt"
         if not json:
             yield decode_line(line, path, number)
         elif line.strip():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,10 +14,22 @@ from rich.table import Table
 from rich.text import Text
 
 
+class Output(Console):
+    """Standard output; where it is no terminal, plain and wide unless COLUMNS says otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+        if not self.is_terminal and "COLUMNS" not in os.environ:
+            self.width = 160
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line's own end, where it is no error."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
-    """Standard output; plain and unwrapped where it is no terminal."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=160)
+    """Where commands show their results."""
+    return Output()
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Group:

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     check_out(args)
     model = made.fit(read_data(args), circumstances)
     if args.out is not None:
-        model.save(args.out)
+        model.save(args.out, overwrite=args.overwrite)
     if not args.quiet:
         show(model, args)
 

@@ -32,6 +32,10 @@ class Model(ABC):
         self.labels = labels
         self.about: dict[str, Any] = about or {}
 
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.recipe.changed().items())
+        return f"<{self.recipe.name} model of {len(self.labels):,} labels{settings and ': '}{settings}>"
+
     def predict(self, x: Any, k: int = 5) -> Ranking:
         """The k best labels for each point of `x`: a list of texts, or a sparse feature matrix."""
         check_k(k)
@@ -65,7 +69,10 @@ class Model(ABC):
         if isinstance(x, str):
             raise ParameterError(f"x must be a list of texts; got one string {shorten(x)}: wrap it in a list")
         if self.accepts != "text":
-            raise ParameterError(f"this model was trained on a matrix of {self.accepts:,} features, not on texts")
+            raise ParameterError(
+                f"this model was trained on a matrix of {self.accepts:,} features, not on texts; "
+                "give it such a matrix (in Python), or a corpus of features to `evaluate`"
+            )
         if not isinstance(x, Texts):
             x = list(x)
             for i, text in enumerate(x):
@@ -74,8 +81,8 @@ class Model(ABC):
         return Texts.of(x)
 
     @abstractmethod
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder, atomically."""
+    def save(self, folder: str | Path, overwrite: bool = True) -> None:
+        """Write the model to a folder, atomically; without `overwrite`, only where there is none."""
 
     def explain(self, text: str, k: int = 5) -> Any:
         """Why each of the k labels was suggested. Engines without an explanation refuse by name."""

@@ -7,18 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from longtail._native import available_threads, parse_threads
+from longtail._native.threads import MOST_THREADS, VARIABLE
 from longtail.core.errors import ParameterError
 from longtail.core.progress import Progress
 
 
 def resolve_threads(threads: int | None = None) -> int:
     """`threads` if given, else `LONGTAIL_THREADS`, else what the machine allows."""
-    value = threads if threads is not None else os.environ.get("LONGTAIL_THREADS")
+    name, value = ("threads", threads) if threads is not None else (VARIABLE, os.environ.get(VARIABLE) or None)
     if value is None:
         return available_threads()
     count = parse_threads(value)
     if count is None:
-        raise ParameterError(f"threads must be a whole number of at least 1; got {value!r}")
+        raise ParameterError(f"{name} must be a whole number from 1 to {MOST_THREADS}; got {value!r}")
     return count
 
 
@@ -40,6 +41,6 @@ class Run:
     progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ParameterError(f"seed must be at least 0; got {self.seed}")
+        if not 0 <= self.seed < 2**63:
+            raise ParameterError(f"seed must be at least 0 and below 2^63; got {self.seed}")
         object.__setattr__(self, "threads", resolve_threads(self.threads))

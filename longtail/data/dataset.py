@@ -98,6 +98,10 @@ class Dataset:
         ignore = None if self.ignore is None else move_columns(self.ignore, columns, L)
         return replace(self, Y=move_columns(self.Y, columns, L), ignore=ignore)
 
+    def digest_of_points(self) -> str:
+        """SHA-256 of the texts or features alone: the same whatever the labels."""
+        return self.x.digest() if isinstance(self.x, Texts) else replace(self, Y=sp.csr_matrix((len(self), 0))).digest()
+
     def digest(self) -> str:
         """SHA-256 of the content."""
         hasher = hashlib.sha256()

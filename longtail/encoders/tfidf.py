@@ -63,8 +63,8 @@ class Tfidf:
             limit=settings.limit,
         )
         if not len(found.texts_with):
-            fix = "texts may be empty, or min_texts and max_share too strict"
-            raise DataError("no term is left to tell the texts by", fix=fix)
+            fix = "a word is two letters or digits at least, in as many texts as the settings ask for"
+            raise DataError("the texts hold no word to tell them by", found=texts[0], fix=fix)
         share = 100 * found.unspaced / max(found.unspaced + found.words, 1)
         if share >= 1:
             log.warning(

@@ -47,15 +47,23 @@ def part_of(corpus: Corpus, part: str | None) -> tuple[str, Dataset]:
 
 def score(
     model: Model,
-    data: Dataset,
-    labels: Labels,
+    corpus: Corpus,
+    part: str | None = None,
     ks: tuple[int, ...] = KS,
     progress: Progress | None = None,
 ) -> Scored:
-    """Predict every point of `data`, whose columns are `labels`, and bring both into one label space."""
+    """Predict every point of a part of a corpus, and bring predictions and truth into one label space.
+
+    Label counts are those of the model's training; propensity constants those that the corpus names, if it does.
+    """
+    _, data = part_of(corpus, part)
+    labels = corpus.labels
     if not len(data):
         raise DataError("there is no point to evaluate on")
+    model.check_inputs(data.x[:1])
     union, columns = join(model.labels, labels)
+    if "propensity" in corpus.about:
+        union = replace(union, propensity=labels.propensity)
     data = data.with_labels(columns, len(union))
     tell_leftovers(model.labels, data, labels, columns)
     ranking = predict_all(model, data, depth(ks, data.ignore), progress)

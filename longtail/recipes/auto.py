@@ -23,6 +23,7 @@ class Auto(Recipe):
 
     name = "auto"
     title = "the default: picks a recipe for the corpus (for now: neighbours)"
+    without_parameters = " Name the recipe whose parameter you mean, as --recipe neighbours."
 
     def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
         """Train the recipe that was picked."""

@@ -216,6 +216,7 @@ class NeighboursModel(StoredModel):
     def vote(self, found: Found, voting: Voting, k: int) -> Ranking:
         """The k best labels by what was found."""
         m, p, alpha = voting
+        alpha = alpha if found.labels is not None else 0.0  # without label texts only neighbours speak
         weights = similarity_weights(found.point_scores[:, :m], p)
         weights /= np.maximum(weights.sum(1, keepdims=True), np.float32(1e-30))
         matches = np.empty((len(weights), 0), np.int32), np.empty((len(weights), 0), np.float32)

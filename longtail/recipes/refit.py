@@ -50,6 +50,7 @@ class RefitRecipe(Recipe, ABC):
             set_threads(before)
         model.about |= {
             "corpus": {"name": corpus.name, "digest": corpus.digest, "labels": corpus.labels.digest()},
+            "trained_on": [part.digest_of_points() for part in trained_on(corpus, run)],
             "seed": run.seed,
             "seconds": round(time.monotonic() - began, 3),
             **validated,
@@ -79,9 +80,16 @@ class RefitRecipe(Recipe, ABC):
         full = corpus.train
         if run.train_on_dev and corpus.dev is not None:
             full = full + corpus.dev
+        elif run.train_on_dev:
+            log.warning("the corpus has no dev part to train on too; all of train is trained on as always")
         if full is split.train:  # the corpus has its own dev: the draft has seen all there is
             return draft, validated
         return chosen.train(full, corpus.labels, run), validated
+
+
+def trained_on(corpus: Corpus, run: Run) -> list[Dataset]:
+    """The parts whose points the final model has seen."""
+    return [corpus.train, *([corpus.dev] if run.train_on_dev and corpus.dev is not None else [])]
 
 
 def validate(model: Model, data: Dataset) -> Report:

@@ -35,12 +35,18 @@ R = TypeVar("R")
 
 
 def save_folder(
-    folder: str | Path, manifest_name: str, kind: str, manifest: dict[str, Any], arrays: Mapping[str, NDArray[Any]]
+    folder: str | Path,
+    manifest_name: str,
+    kind: str,
+    manifest: dict[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    overwrite: bool = True,
 ) -> None:
     """Make `folder` hold `arrays` and a manifest of format `kind` with the JSON fields of `manifest`.
 
     Atomic: whoever opens the folder, at any time and after any crash, finds what was there or what is new.
-    The arrays may be mapped from the very folder. One that holds something else is refused.
+    The arrays may be mapped from the very folder. One that holds something else is refused, and without `overwrite`
+    also one that holds something of this kind.
     """
     folder = Path(folder)
     check_place(folder, manifest_name, kind)  # refuse before anything is touched
@@ -53,6 +59,9 @@ def save_folder(
     with locked(folder):
         current = check_place(folder, manifest_name, kind)
         before: str | None = None if current is None else current["generation"]
+        if current is not None and not overwrite:
+            noun = kind.removeprefix("longtail-")
+            raise StoreError(f"{folder}: holds a {noun} already; say to overwrite it, or choose another folder")
         try:
             if current is not None and current["arrays"] == files and _is_intact(folder, current):
                 generation = current["generation"]
@@ -88,10 +97,14 @@ def open_folder(
 
 
 def size_of(folder: str | Path, manifest_name: str, manifest: dict[str, Any]) -> int:
-    """Bytes on disk of a manifest and the arrays it names."""
+    """Bytes on disk of a manifest and the arrays it names; a missing one is refused."""
     folder = Path(folder)
     files = [folder / manifest["generation"] / entry["file"] for entry in manifest["arrays"].values()]
-    return sum(path.stat().st_size for path in [folder / manifest_name, *files] if path.exists())
+    try:
+        return sum(path.stat().st_size for path in [folder / manifest_name, *files])
+    except OSError as error:
+        problem = f"{error.filename}: {error.strerror}; the folder is damaged"
+        raise StoreError(f"{problem}: restore it from a copy, or make it again") from None
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -117,6 +130,9 @@ def parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 def check_place(folder: Path, manifest_name: str, kind: str) -> dict[str, Any] | None:
     """The manifest in place, None if this is a new folder; refuses a folder that is not ours to write to."""
     if not os.path.lexists(folder):
+        parent = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
+        if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+            raise StoreError(f"{folder}: cannot be made: {parent} is no folder that may be written to; choose another")
         return None
     if folder.is_file():
         raise StoreError(f"{folder}: is a file, not a folder; choose another name to save under")

@@ -82,9 +82,20 @@ def _absent(folder: Path, path: Path, noun: str) -> str:
         return f"{folder}: there is no such folder; {give}"
     if not folder.is_dir():
         return f"{folder}: is a file, not a folder; {give}"
+    others = [entry.name for entry in folder.glob("*.json") if _format_of(entry).startswith("longtail-")]
+    if others:
+        found = _format_of(folder / others[0]).removeprefix("longtail-")
+        return f"{folder}: holds a {found}, not a {noun}; {give}"
     if any(GENERATION.fullmatch(entry.name) for entry in folder.iterdir()):
         return f"{folder}: there is no {noun} in it (no {path.name}): the save did not finish; make the {noun} again"
     return f"{folder}: there is no {noun} in it (no {path.name}); {give}"
+
+
+def _format_of(path: Path) -> str:
+    try:
+        return str(orjson.loads(path.read_bytes()).get("format", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
 
 
 def check(manifest: Any, path: Path, kind: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import orjson
 from numpy.typing import NDArray
 
-from longtail.core.errors import DataError, ParameterError, StoreError
+from longtail.core.errors import DataError, ParameterError, StoreError, shorten
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.recipe import Recipe, recipes
@@ -58,8 +58,8 @@ class StoredModel(Model):
             raise StoreError(f"{folder}: holds a {type(model).__name__}, not a {cls.__name__}")
         return model
 
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder, atomically: a new one, an empty one, or that of an older model."""
+    def save(self, folder: str | Path, overwrite: bool = True) -> None:
+        """Write the model to a folder, atomically: a new one, an empty one, or (`overwrite`) that of an older model."""
         arrays, meta = self.state()
         own = sorted(name for name in arrays if name.startswith(f"{LABELS}."))
         if own:
@@ -72,7 +72,7 @@ class StoredModel(Model):
             "about": self.about,
             "meta": meta,
         }
-        save_folder(folder, MANIFEST, KIND, manifest, label_arrays | arrays)
+        save_folder(folder, MANIFEST, KIND, manifest, label_arrays | arrays, overwrite)
 
 
 def load(folder: str | Path, verify: bool = True) -> Model:
@@ -96,6 +96,8 @@ def load(folder: str | Path, verify: bool = True) -> Model:
         raise StoreError(f"{path.parent}: {error}") from error
     except KeyError as error:
         raise StoreError(f"{path.parent}: {error} is not in it; it is damaged: train the model again") from error
+    except (TypeError, AttributeError, IndexError, ValueError) as error:  # JSON or arrays of another shape
+        raise StoreError(f"{path.parent}: what it holds does not fit; it is damaged: train again ({error})") from error
 
 
 def describe(folder: str | Path) -> dict[str, Any]:
@@ -111,9 +113,10 @@ def check_model_place(folder: str | Path) -> bool:
 
 
 def _check_fields(path: Path, manifest: dict[str, Any]) -> None:
-    missing = [key for key in ("recipe", "settings", "labels", "about", "meta") if key not in manifest]
-    if missing:
-        raise StoreError(f"{path}: {missing[0]!r} is not in it; it is damaged: train the model again")
+    for key, kind in (("recipe", str), ("settings", dict), ("labels", dict), ("about", dict), ("meta", dict)):
+        if not isinstance(manifest.get(key), kind):
+            what = f"is {shorten(manifest[key])}" if key in manifest else "is not in it"
+            raise StoreError(f"{path}: {key!r} {what}; it is damaged: train the model again")
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:

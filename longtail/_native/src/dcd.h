@@ -1,4 +1,4 @@
-// One pass of dual coordinate descent for the L2-regularised squared hinge (Hsieh et al. 2008), for up to 64 labels
+// One pass of dual coordinate descent for the L2-regularised squared hinge (Hsieh et al. 2008), for up to 104 labels
 // that share their training rows. Weights lie feature-major (feature → one weight per label), so every non-zero of a
 // row does work as wide as the labels are many, and its index is read once for all of them.
 #pragma once
@@ -9,7 +9,7 @@ namespace longtail {
 
 struct DcdBlock {
     int64_t rows;
-    int lanes;  // 8, 16, 32 or 64; unused ones are never active
+    int lanes;  // a multiple of 8, at most 104 (as many sums as fit the registers); unused ones are never active
     // the training rows, columns renumbered within the block
     const int64_t* row_ptr;
     const int32_t* columns;
@@ -18,7 +18,7 @@ struct DcdBlock {
     float* weights;              // (columns, lanes)
     float* alpha;                // (rows, lanes): the dual variables
     const float* signed_diagonal;  // (rows, lanes): 1/(2·cost), negative for negatives
-    uint8_t* active;             // (rows, lanes): pairs not shrunk away
+    float* active;               // (rows, lanes): 0 where the pair is shrunk away, else 1
     const int32_t* order;        // rows to visit
     int64_t order_size;
     const float* bound;          // (lanes): shrink where alpha is 0 and the gradient above this

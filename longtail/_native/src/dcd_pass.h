@@ -5,66 +5,102 @@
 
 #include "dcd.h"
 
+#if defined(__GNUC__) || defined(__clang__)
+#define LONGTAIL_RESTRICT __restrict__
+#else
+#define LONGTAIL_RESTRICT
+#endif
+
 namespace longtail {
 namespace {
 
+// margin = Σ value · weights of the column. A narrow block has too few lanes to keep the adders busy, so it runs
+// several sums side by side.
+template <int LANES>
+void row_margins(const DcdBlock& block, int64_t begin, int64_t end, float* LONGTAIL_RESTRICT margin) {
+    constexpr int SUMS = LANES >= 32 ? 1 : LANES >= 16 ? 2 : 4;
+    alignas(32) float sums[SUMS][LANES] = {};
+    const float* LONGTAIL_RESTRICT weights = block.weights;
+    int64_t j = begin;
+    for (; j + SUMS <= end; j += SUMS)
+        for (int s = 0; s < SUMS; s++) {
+            const float value = block.values[j + s];
+            const float* weight = weights + int64_t(block.columns[j + s]) * LANES;
+            for (int l = 0; l < LANES; l++) sums[s][l] += value * weight[l];
+        }
+    for (; j < end; j++) {
+        const float value = block.values[j];
+        const float* weight = weights + int64_t(block.columns[j]) * LANES;
+        for (int l = 0; l < LANES; l++) sums[0][l] += value * weight[l];
+    }
+    for (int l = 0; l < LANES; l++) {
+        float sum = sums[0][l];
+        for (int s = 1; s < SUMS; s++) sum += sums[s][l];
+        margin[l] = sum;
+    }
+}
+
 template <int LANES>
 void dcd_pass_lanes(const DcdBlock& block) {
+    alignas(32) float highest[LANES], lowest[LANES], bound[LANES], margin[LANES], delta[LANES];
+    for (int l = 0; l < LANES; l++) highest[l] = block.highest[l], lowest[l] = block.lowest[l], bound[l] = block.bound[l];
     for (int64_t turn = 0; turn < block.order_size; turn++) {
         const int64_t row = block.order[turn];
         const int64_t begin = block.row_ptr[row], end = block.row_ptr[row + 1];
-        alignas(32) float margin[LANES] = {0};
-        for (int64_t j = begin; j < end; j++) {
-            const float value = block.values[j];
-            const float* weight = block.weights + int64_t(block.columns[j]) * LANES;
-            for (int l = 0; l < LANES; l++) margin[l] += value * weight[l];
-        }
+        row_margins<LANES>(block, begin, end, margin);
         const float norm = block.squared_norms[row];
-        float* alpha = block.alpha + row * LANES;
-        const float* diagonal = block.signed_diagonal + row * LANES;
-        uint8_t* active = block.active + row * LANES;
-        alignas(32) float delta[LANES];
-        alignas(32) int32_t on[LANES];
-        for (int l = 0; l < LANES; l++) on[l] = active[l];
-        float largest = 0.0f;
+        float* LONGTAIL_RESTRICT alpha = block.alpha + row * LANES;
+        const float* LONGTAIL_RESTRICT diagonal = block.signed_diagonal + row * LANES;
+        float* LONGTAIL_RESTRICT active = block.active + row * LANES;
+        float moved = 0.0f;
         for (int l = 0; l < LANES; l++) {
             const float y = diagonal[l] < 0.0f ? -1.0f : 1.0f;
-            const float d = diagonal[l] < 0.0f ? -diagonal[l] : diagonal[l];
-            const float gradient = y * margin[l] - 1.0f + d * alpha[l];
-            const bool zero = alpha[l] == 0.0f;
-            const bool shrink = zero & (gradient > block.bound[l]);
-            on[l] = on[l] & (shrink ? 0 : 1);
-            const float downhill = gradient < 0.0f ? gradient : 0.0f;
-            const float projected = on[l] ? (zero ? downhill : gradient) : 0.0f;
-            const float high = on[l] ? projected : block.highest[l];
-            const float low = on[l] ? projected : block.lowest[l];
-            block.highest[l] = high > block.highest[l] ? high : block.highest[l];
-            block.lowest[l] = low < block.lowest[l] ? low : block.lowest[l];
-            const float target = alpha[l] - gradient / (norm + d);
-            const float moved = (target > 0.0f ? target : 0.0f) - alpha[l];
-            const float size = projected < 0.0f ? -projected : projected;
-            const float step = size > 1e-12f ? moved : 0.0f;
-            alpha[l] += step;
+            const float d = y * diagonal[l], a = alpha[l];
+            const float gradient = y * margin[l] - 1.0f + d * a;
+            const bool zero = a == 0.0f;
+            // a pair at 0 whose gradient pushes it further down is shrunk away
+            const float on = zero & (gradient > bound[l]) ? 0.0f : active[l];
+            active[l] = on;
+            const float projected = zero & (gradient > 0.0f) ? 0.0f : gradient;
+            const bool off = on == 0.0f;
+            const float high = off ? highest[l] : projected, low = off ? lowest[l] : projected;
+            highest[l] = high > highest[l] ? high : highest[l];
+            lowest[l] = low < lowest[l] ? low : lowest[l];
+            const float aim = a - gradient / (norm + d);
+            const float kept = aim > 0.0f ? aim : 0.0f;
+            const float next = off | (projected == 0.0f) ? a : kept;
+            const float step = next - a;
+            alpha[l] = next;
             delta[l] = y * step;
-            const float amount = step < 0.0f ? -step : step;
-            largest = amount > largest ? amount : largest;
+            const float size = step < 0.0f ? -step : step;
+            moved = size > moved ? size : moved;
         }
-        for (int l = 0; l < LANES; l++) active[l] = static_cast<uint8_t>(on[l]);
-        if (largest == 0.0f) continue;
+        if (moved == 0.0f) continue;
+        float* LONGTAIL_RESTRICT weights = block.weights;
         for (int64_t j = begin; j < end; j++) {
             const float value = block.values[j];
-            float* weight = block.weights + int64_t(block.columns[j]) * LANES;
+            float* weight = weights + int64_t(block.columns[j]) * LANES;
             for (int l = 0; l < LANES; l++) weight[l] += value * delta[l];
         }
     }
+    for (int l = 0; l < LANES; l++) block.highest[l] = highest[l], block.lowest[l] = lowest[l];
 }
 
 void dcd_pass(const DcdBlock& block) {
     switch (block.lanes) {
         case 8: return dcd_pass_lanes<8>(block);
         case 16: return dcd_pass_lanes<16>(block);
+        case 24: return dcd_pass_lanes<24>(block);
         case 32: return dcd_pass_lanes<32>(block);
-        default: return dcd_pass_lanes<64>(block);
+        case 40: return dcd_pass_lanes<40>(block);
+        case 48: return dcd_pass_lanes<48>(block);
+        case 56: return dcd_pass_lanes<56>(block);
+        case 64: return dcd_pass_lanes<64>(block);
+        case 72: return dcd_pass_lanes<72>(block);
+        case 80: return dcd_pass_lanes<80>(block);
+        case 88: return dcd_pass_lanes<88>(block);
+        case 96: return dcd_pass_lanes<96>(block);
+        default: return dcd_pass_lanes<104>(block);
     }
 }
 

@@ -1,4 +1,4 @@
-// The float32 nearest to a decimal number, on any standard library and in any locale.
+// The float or double nearest to a decimal number, on any standard library and in any locale.
 #pragma once
 
 #include <cfloat>
@@ -18,6 +18,7 @@ struct Decimal {
     bool negative = false;
     uint64_t mantissa = 0;
     int exponent = 0;
+    bool cut = false;             // there are digits past the 19th
     const char* start = nullptr;  // of the digits, for the exact way
     const char* stop = nullptr;
     int written = 0;  // the exponent behind the 'e'
@@ -25,8 +26,9 @@ struct Decimal {
 
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-// The slow way, exact in all cases. The point is taken out, as strtof would look for that of the locale.
-inline float nearest_float(const Decimal& number) {
+// The slow way, exact in all cases. The point is taken out, as strtod would look for that of the locale.
+template <typename Real>
+Real nearest(const Decimal& number) {
     std::string text;
     int exponent = number.written;
     bool fraction = false;
@@ -40,26 +42,40 @@ inline float nearest_float(const Decimal& number) {
     }
     text += 'e';
     text += std::to_string(exponent);
-    return std::strtof(text.c_str(), nullptr);
+    if constexpr (sizeof(Real) == sizeof(float)) return std::strtof(text.c_str(), nullptr);
+    else return std::strtod(text.c_str(), nullptr);
 }
 
-inline float to_float(const Decimal& number) {
+// mantissa · 10^exponent in double, for exponents of −22 to 22: powers of ten up to there are exact.
+inline double product(const Decimal& number) {
     static const double kPowers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                      1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (number.mantissa == 0) return 0.0f;
+    const double value = static_cast<double>(number.mantissa);
+    return number.exponent < 0 ? value / kPowers[-number.exponent] : value * kPowers[number.exponent];
+}
+
+inline void convert(const Decimal& number, float& out) {
     if (number.exponent >= -22 && number.exponent <= 22) {
-        double value = static_cast<double>(number.mantissa);
-        if (number.exponent < 0) value /= kPowers[-number.exponent];
-        else value *= kPowers[number.exponent];
+        const double value = product(number);
         // At most three roundings (mantissa, product, dropped digits) lie behind `value`: it is off by less than
         // four steps of a double. Rounding it to a float is right unless it lies that close to the middle of two.
         uint64_t bits;
         std::memcpy(&bits, &value, 8);
         const int64_t from_middle = static_cast<int64_t>(bits & 0x1FFFFFFF) - 0x10000000;
         const bool normal = value >= 2.0 * FLT_MIN && value < 0.5 * FLT_MAX;
-        if (normal && (from_middle > 4 || from_middle < -4)) return static_cast<float>(value);
+        if (normal && (from_middle > 4 || from_middle < -4)) {
+            out = static_cast<float>(value);
+            return;
+        }
     }
-    return nearest_float(number);
+    out = nearest<float>(number);
+}
+
+inline void convert(const Decimal& number, double& out) {
+    // Both factors are exact: the one rounding that is left gives the nearest double.
+    const bool exact = !number.cut && number.mantissa <= (uint64_t(1) << 53);
+    if (exact && number.exponent >= -22 && number.exponent <= 22) out = product(number);
+    else out = nearest<double>(number);
 }
 
 inline bool is_word(const char* p, const char* end, const char* word) {
@@ -68,8 +84,9 @@ inline bool is_word(const char* p, const char* end, const char* word) {
     return p == end;
 }
 
-// Reads [p, end), which must be one number from end to end.
-inline Number parse_float(const char* p, const char* end, float& out) {
+// Reads [p, end), which must be one number from end to end. `out` is left alone where it is none.
+template <typename Real>
+Number parse_number(const char* p, const char* end, Real& out) {
     if (p >= end) return Number::kNone;
     Decimal number;
     if (*p == '-' || *p == '+') number.negative = *p++ == '-';
@@ -87,6 +104,7 @@ inline Number parse_float(const char* p, const char* end, float& out) {
             digits += number.mantissa != 0;
             behind_point += fraction;
         } else {
+            number.cut = true;
             dropped += !fraction;
         }
     }
@@ -109,7 +127,8 @@ inline Number parse_float(const char* p, const char* end, float& out) {
     }
     if (p < end) return Number::kGarbage;
     number.exponent = number.written + dropped - behind_point;
-    const float value = to_float(number);
+    Real value = 0;
+    if (number.mantissa != 0) convert(number, value);
     if (!std::isfinite(value)) return Number::kNotFinite;
     out = number.negative ? -value : value;
     return Number::kGood;

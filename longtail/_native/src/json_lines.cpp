@@ -2,6 +2,7 @@
 // of another type than asked for, a key that stands twice) makes the call answer None: the caller then goes
 // line by line with a full parser, which names the line and the reason.
 #include "common.h"
+#include "decimal.h"
 #include "unicode.h"
 #include "utf8.h"
 
@@ -10,7 +11,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 
 namespace longtail {
 namespace {
@@ -86,25 +86,30 @@ private:
 
     void row() {
         const size_t before = lines.size();
-        expect('{');
-        blanks();
-        if (!take('}')) {
-            do {
-                blanks();
-                key_.clear();
-                string(key_);
-                blanks();
-                expect(':');
-                blanks();
-                field(before);
-                blanks();
-            } while (take(','));
-            expect('}');
-        }
+        object([&] { field(before); });
         for (auto& c : strings) if (c.lengths.size() == before) c.lengths.push_back(-1);
         for (auto& c : values) if (c.lengths.size() == before) c.lengths.push_back(-1);
         for (auto& c : numbers) if (c.lengths.size() == before) c.lengths.push_back(-1);
         for (auto& c : integers) if (c.values.size() == before) c.values.push_back(kMissing);
+    }
+
+    // Calls value() at each value of an object; its key is in key_.
+    template <typename Value>
+    void object(Value value) {
+        expect('{');
+        blanks();
+        if (take('}')) return;
+        do {
+            blanks();
+            key_.clear();
+            string(key_);
+            blanks();
+            expect(':');
+            blanks();
+            value();
+            blanks();
+        } while (take(','));
+        expect('}');
     }
 
     bool is(const std::string& name) const {
@@ -182,8 +187,12 @@ private:
         return value;
     }
 
-    // The number from `start` to p_. A copy for strtod: not every standard library has from_chars for doubles.
-    double to_double(const uint8_t* start) const { return std::strtod(std::string(start, p_).c_str(), nullptr); }
+    // The number from `start` to p_, infinite where it is too large.
+    double to_double(const uint8_t* start) const {
+        double value = INFINITY;
+        parse_number(reinterpret_cast<const char*>(start), reinterpret_cast<const char*>(p_), value);
+        return value;
+    }
 
     void digits() {
         const uint8_t* start = p_;
@@ -213,22 +222,7 @@ private:
         switch (*p_) {
             case '"': key_.clear(); string(key_); return;
             case '[': list([&] { skip(depth + 1); }); return;
-            case '{':
-                p_++;
-                blanks();
-                if (take('}')) return;
-                do {
-                    blanks();
-                    key_.clear();
-                    string(key_);
-                    blanks();
-                    expect(':');
-                    blanks();
-                    skip(depth + 1);
-                    blanks();
-                } while (take(','));
-                expect('}');
-                return;
+            case '{': object([&] { skip(depth + 1); }); return;
             case 't': return word("true");
             case 'f': return word("false");
             case 'n': return word("null");

@@ -11,7 +11,7 @@
 namespace longtail {
 namespace {
 
-constexpr int kWidest = 64;  // labels solved together
+constexpr int kWidest = 104;  // labels solved together
 
 struct Problem {
     // rows of features, and the dense block beside them (may have no columns)
@@ -61,7 +61,7 @@ class Block {
 public:
     Block(const Problem& problem, const Task& task, Scratch& scratch) : problem_(problem), task_(task), scratch_(scratch) {
         const int64_t labels = task.last - task.first;
-        lanes_ = labels <= 8 ? 8 : labels <= 16 ? 16 : labels <= 32 ? 32 : 64;
+        lanes_ = static_cast<int>((labels + 7) / 8 * 8);
         gather();
         fill();
     }
@@ -123,7 +123,7 @@ private:
     std::vector<int64_t> row_ptr_{0};
     std::vector<int32_t> columns_, global_;
     std::vector<float> values_, norms_, weights_, alpha_, diagonal_;
-    std::vector<uint8_t> active_, allowed_;
+    std::vector<float> active_, allowed_;
 
     int64_t rows() const { return static_cast<int64_t>(norms_.size()); }
 
@@ -170,8 +170,8 @@ private:
         const int64_t labels = task_.last - task_.first;
         alpha_.assign(rows() * lanes_, 0.0f);
         diagonal_.assign(rows() * lanes_, -0.5f / problem_.cost_negative);
-        active_.assign(rows() * lanes_, 0);
-        for (int64_t i = 0; i < n; i++) std::fill_n(active_.begin() + i * lanes_, labels, 1);
+        active_.assign(rows() * lanes_, 0.0f);
+        for (int64_t i = 0; i < n; i++) std::fill_n(active_.begin() + i * lanes_, labels, 1.0f);
         std::vector<std::pair<int32_t, int32_t>> second;
         for (int64_t child = task_.first; child < task_.last; child++)
             for (int64_t j = problem_.target_ptr[child]; j < problem_.target_ptr[child + 1]; j++) {
@@ -188,7 +188,7 @@ private:
                 const float y = problem_.targets[j], cost = problem_.costs ? problem_.costs[j] : 1.0f;
                 if (y < 1.0f) {  // y·ℓ(+1) in the row's own place, (1 − y)·ℓ(−1) in its second
                     const int64_t at = int64_t(second[soft++].second) * lanes_ + lane;
-                    active_[at] = 1;
+                    active_[at] = 1.0f;
                     diagonal_[at] = -0.5f / (problem_.cost_negative * (1.0f - y));
                 }
                 if (place >= 0) diagonal_[int64_t(place) * lanes_ + lane] = 0.5f / (problem_.cost_positive * cost * y);
@@ -196,7 +196,7 @@ private:
             if (problem_.ignore_ptr)
                 for (int64_t j = problem_.ignore_ptr[child]; j < problem_.ignore_ptr[child + 1]; j++) {
                     const int32_t place = scratch_.row_place[problem_.ignore_rows[j]];
-                    if (place >= 0) active_[int64_t(place) * lanes_ + lane] = 0;
+                    if (place >= 0) active_[int64_t(place) * lanes_ + lane] = 0.0f;
                 }
         }
         for (int64_t i = 0; i < n; i++) scratch_.row_place[problem_.group_rows[begin + i]] = -1;
@@ -204,14 +204,10 @@ private:
     }
 
     bool any_active(int64_t row) const {
-        const uint8_t* active = active_.data() + row * lanes_;
-        uint64_t any = 0;
-        for (int l = 0; l < lanes_; l += 8) {
-            uint64_t word;
-            std::memcpy(&word, active + l, 8);
-            any |= word;
-        }
-        return any != 0;
+        const float* active = active_.data() + row * lanes_;
+        float any = 0.0f;
+        for (int l = 0; l < lanes_; l++) any += active[l];
+        return any != 0.0f;
     }
 
     // LIBLINEAR's stopping rule, label by label: done when the projected gradients of *all* rows lie within eps of each
@@ -235,7 +231,7 @@ private:
                 more = true;
             } else {
                 open[l] = 0;
-                for (int64_t i = 0; i < rows(); i++) active_[i * lanes_ + l] = allowed_[i * lanes_ + l] = 0;
+                for (int64_t i = 0; i < rows(); i++) active_[i * lanes_ + l] = allowed_[i * lanes_ + l] = 0.0f;
             }
         }
         return more;
@@ -258,7 +254,9 @@ std::vector<Task> make_tasks(const Problem& problem, int64_t groups) {
     for (int64_t g = 0; g < groups; g++) {
         // a parent that is much of the whole level is cut finer, so that several threads can share it
         const int64_t children = problem.child_ptr[g + 1] - problem.child_ptr[g];
-        const int64_t width = work[g] * children > total / 16 ? std::max<int64_t>(8, std::min<int64_t>(kWidest, children / 16)) : kWidest;
+        const int64_t widest = work[g] * children > total / 16 ? 8 : kWidest;
+        const int64_t parts = (children + widest - 1) / widest;
+        const int64_t width = children ? ((children + parts - 1) / parts + 7) / 8 * 8 : kWidest;
         for (int64_t first = problem.child_ptr[g]; first < problem.child_ptr[g + 1]; first += width)
             tasks.push_back({g, first, std::min(first + width, problem.child_ptr[g + 1])});
     }

@@ -11,7 +11,7 @@
 namespace longtail {
 namespace {
 
-enum Reason : int64_t {  // the numbers are those of longtail.data.sparse_text
+enum Reason : int64_t {  // the numbers are those of longtail.data.parse.sparse_text
     kGood = 0,
     kNotAnIndex = 1,
     kOutside = 2,
@@ -124,7 +124,7 @@ private:
             const Reason wrong = parse_index(start, colon, columns_, index);
             if (wrong != kGood) return {wrong, start, p};
             if (p - colon < 2) return {kNoValue, start, p};
-            switch (parse_float(colon + 1, p, value)) {
+            switch (parse_number(colon + 1, p, value)) {
                 case Number::kGood: break;
                 case Number::kNone: return {kNotANumber, start, p};
                 case Number::kNotFinite: return {kNotFinite, start, p};

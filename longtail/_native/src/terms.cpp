@@ -2,6 +2,7 @@
 // order, so the outcome is the same for any number of threads.
 #include "common.h"
 #include "string_map.h"
+#include "text.h"
 #include "unicode.h"
 
 namespace longtail {
@@ -271,7 +272,7 @@ nb::tuple write_counts(std::vector<Block>& blocks, int64_t n) {
 
 nb::tuple fit_terms(In<uint8_t> data, In<int64_t> offsets, int least, int most, int64_t min_texts, int64_t max_texts,
                     int64_t limit) {
-    const int64_t n = static_cast<int64_t>(offsets.shape(0)) - 1;
+    const int64_t n = check_offsets(data, offsets);
     std::vector<Block> blocks((n + kBlock - 1) / kBlock);
     Vocabulary vocabulary;
     {
@@ -293,7 +294,7 @@ nb::tuple fit_terms(In<uint8_t> data, In<int64_t> offsets, int least, int most, 
 class TermIndex {
 public:
     TermIndex(In<uint8_t> data, In<int64_t> offsets, int least, int most) : least_(least), most_(most) {
-        const int64_t n = static_cast<int64_t>(offsets.shape(0)) - 1;
+        const int64_t n = check_offsets(data, offsets);
         const char* base = reinterpret_cast<const char*>(data.data());
         for (int64_t i = 0; i < n; i++) {
             const std::string_view term(base + offsets.data()[i], offsets.data()[i + 1] - offsets.data()[i]);
@@ -302,7 +303,7 @@ public:
     }
 
     nb::tuple count(In<uint8_t> data, In<int64_t> offsets) const {
-        const int64_t n = static_cast<int64_t>(offsets.shape(0)) - 1;
+        const int64_t n = check_offsets(data, offsets);
         std::vector<Block> blocks((n + kBlock - 1) / kBlock);
         {
             nb::gil_scoped_release nogil;

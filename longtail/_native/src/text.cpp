@@ -1,26 +1,34 @@
 // Kernels over many texts in one buffer: gathering rows, counting words, hashing.
-#include "common.h"
+#include "text.h"
+
 #include "unicode.h"
 
 namespace longtail {
-namespace {
 
 int64_t check_offsets(const In<uint8_t>& data, const In<int64_t>& offsets) {
     const int64_t n = static_cast<int64_t>(offsets.shape(0)) - 1;
-    check(n >= 0 && offsets.data()[0] >= 0 && offsets.data()[n] <= static_cast<int64_t>(data.shape(0)),
+    const int64_t* cut = offsets.data();
+    check(n >= 0 && cut[0] >= 0 && cut[n] <= static_cast<int64_t>(data.shape(0)),
           "texts: offsets reach outside the data");
+    bool falls = false;
+    for (int64_t i = 0; i < n; i++) falls |= cut[i + 1] < cut[i];
+    check(!falls, "texts: offsets fall");
     return n;
 }
 
+namespace {
+
 nb::tuple gather_texts(In<uint8_t> data, In<int64_t> offsets, In<int64_t> rows) {
-    const int64_t n = check_offsets(data, offsets), m = rows.shape(0);
-    const int64_t *cut = offsets.data(), *want = rows.data();
+    const int64_t n = static_cast<int64_t>(offsets.shape(0)) - 1, m = rows.shape(0);
+    const int64_t *cut = offsets.data(), *want = rows.data(), size = data.shape(0);
     auto new_offsets = new_numpy<int64_t>({size_t(m + 1)});
     int64_t* out_cut = new_offsets.data();
     out_cut[0] = 0;
-    for (int64_t i = 0; i < m; i++) {
+    for (int64_t i = 0; i < m; i++) {  // only the texts that are wanted are looked at: they may be few of many
         check(want[i] >= 0 && want[i] < n, "texts: row out of range");
-        out_cut[i + 1] = out_cut[i] + cut[want[i] + 1] - cut[want[i]];
+        const int64_t start = cut[want[i]], stop = cut[want[i] + 1];
+        check(start >= 0 && start <= stop && stop <= size, "texts: offsets fall or reach outside the data");
+        out_cut[i + 1] = out_cut[i] + stop - start;
     }
     auto new_data = new_numpy<uint8_t>({size_t(out_cut[m])});
     uint8_t* out = new_data.data();

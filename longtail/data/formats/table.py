@@ -132,6 +132,26 @@ def batches(file: Any, names: list[str], path: Path) -> Iterator[Any]:
         yield from file.iter_batches(batch_size=BATCH, columns=names)
 
 
+def texts_of(path: Path, column: str) -> Iterator[str]:
+    """The texts in one column of a table, row by row; an empty cell is an empty text."""
+    if is_parquet(path):
+        file = open_parquet(path)
+        _check_column(column, parquet_columns(file, path), path)
+        for batch in batches(file, [column], path):
+            yield from (str(cell or "") for cell in batch.column(0).to_pylist())
+        return
+    table = CsvFile(path, Checks())
+    _check_column(column, table.header, path)
+    at = table.header.index(column)
+    for _, rows in table.chunks():
+        yield from (row[at] for row in rows if row is not None)
+
+
+def _check_column(column: str, names: list[str], path: Path) -> None:
+    if column not in names:
+        raise DataError(f"there is no column {column!r}", where=path, found=names, fix="name the column with --text")
+
+
 def read_labels(path: Path, options: ReadOptions) -> Labels:
     """A label list with the columns `key` and, optionally, `text`. Its rows count: none is ever skipped."""
     keys, texts = TextsBuilder(), TextsBuilder()
