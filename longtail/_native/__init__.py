@@ -34,14 +34,14 @@ def top_k(scores: Csr | NDArray[np.float32], k: int) -> tuple[NDArray[np.int32],
     """
     if isinstance(scores, np.ndarray):
         return _kernels.top_k_dense(np.ascontiguousarray(scores, np.float32), k)
-    return _kernels.top_k_sparse(*_csr(scores), k)
+    return _kernels.top_k_sparse(*csr_arrays(scores), k)
 
 
 def pick(matrix: Csr, columns: NDArray[np.int32]) -> NDArray[np.float32]:
     """The values of a CSR matrix at (row, columns[row, j]), as (N, k); 0 where nothing is stored or at −1."""
     if not matrix.has_sorted_indices:
         matrix = matrix.sorted_indices()
-    return _kernels.pick(*_csr(matrix), np.ascontiguousarray(columns, np.int32))
+    return _kernels.pick(*csr_arrays(matrix), np.ascontiguousarray(columns, np.int32))
 
 
 def contains(matrix: Csr, columns: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -156,7 +156,7 @@ class TermIndex:
 
 def nearest_sparse(lists: Csr, queries: Csr, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """For each query row the k columns of `lists` (terms × documents, CSR) with the largest product above 0."""
-    return _kernels.nearest_sparse(*_csr(lists), lists.shape[1], *_csr(queries), k)
+    return _kernels.nearest_sparse(*csr_arrays(lists), lists.shape[1], *csr_arrays(queries), k)
 
 
 class SparseRows(NamedTuple):
@@ -191,7 +191,7 @@ def sparse_rows(block: bytes, columns: int, *, start: int = 0, labels: int = -1,
 def sparse_lines(matrix: Csr, first: int, last: int, labels: Csr | None = None) -> bytes:
     """Rows first … last − 1 as lines of "index:value", values exact; with `labels` their indices in front."""
     listed = matrix if labels is None else labels
-    return _kernels.sparse_lines(*_csr(matrix), *_csr(listed)[:2], labels is not None, first, last)
+    return _kernels.sparse_lines(*csr_arrays(matrix), *csr_arrays(listed)[:2], labels is not None, first, last)
 
 
 def vote(
@@ -208,9 +208,9 @@ def vote(
     `voters` are rows of Y and their weights (N, m), adding up to 1 in a row, and `matches` labels and what each
     is worth (N, m′); −1 ends a row. Labels in `removed` (L,) and those that score 0 are left out.
     """
-    pairs = (np.empty(0, np.int64), np.empty(0, np.int32)) if abstain is None else _csr(abstain)[:2]
+    pairs = (np.empty(0, np.int64), np.empty(0, np.int32)) if abstain is None else csr_arrays(abstain)[:2]
     arrays = [np.ascontiguousarray(a) for a in (*voters, *matches)]
-    return _kernels.vote(*arrays[:2], *_csr(Y), *pairs, share, *arrays[2:], removed.astype(np.uint8), k)
+    return _kernels.vote(*arrays[:2], *csr_arrays(Y), *pairs, share, *arrays[2:], removed.astype(np.uint8), k)
 
 
 def fill(
@@ -226,7 +226,7 @@ def fill(
     return filled
 
 
-def _csr(matrix: Csr) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+def csr_arrays(matrix: Csr) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """indptr, indices, data in the layout the kernels take; a copy only where the layout differs."""
     return (
         np.ascontiguousarray(matrix.indptr, np.int64),

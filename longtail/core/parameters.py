@@ -87,7 +87,8 @@ def _coerce(name: str, value: Any, hint: Any, kind: str) -> Any:
 def _as(value: Any, hint: Any) -> tuple[bool, Any]:
     """Whether `value` is, or spells, a value of one plain type; and that value."""
     if typing.get_origin(hint) is Literal:
-        return value in typing.get_args(hint), value
+        spelled = {str(choice): choice for choice in typing.get_args(hint)}
+        return str(value) in spelled, spelled.get(str(value))
     if hint is type(None):
         return value is None or value == "none", None
     if hint is bool:

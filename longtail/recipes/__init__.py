@@ -5,3 +5,5 @@ from longtail.core.recipe import recipes
 recipes.add("auto", "longtail.recipes.auto:Auto")
 recipes.add("popular", "longtail.recipes.popular:Popular")
 recipes.add("neighbours", "longtail.recipes.neighbours:Neighbours")
+recipes.add("xr-linear", "longtail.recipes.xr_linear:XRLinear")
+recipes.add("dismec", "longtail.recipes.dismec:Dismec")

@@ -1,5 +1,5 @@
 // Prediction down a label tree: beam search over the children of each parent. The weights of siblings lie together,
-// feature-major: a feature of the query is looked up once per parent and then adds to all children that use it.
+// feature-major: a feature of a query is looked up once per parent and then adds to all children that use it.
 #include "common.h"
 #include "topk.h"
 
@@ -29,46 +29,76 @@ Post post_of(const std::string& name) {
     return Post::none;
 }
 
-struct Query {
+struct Queries {
+    const int64_t* ptr;
     const int32_t* features;
     const float* values;
-    int64_t size;
     float bias;
-    int32_t bias_feature;
+    int32_t bias_feature;  // the highest feature of all
 };
 
-// Adds value · weight of every feature that query and parent share to `margins` (children of the parent).
-void add_margins(const Level& level, int64_t parent, const Query& query, float* margins) {
-    const int32_t* features = level.features.data();
-    const int64_t *entry_ptr = level.entry_ptr.data(), last = level.slot_ptr.data()[parent + 1];
-    const uint16_t* children = level.children.data();
-    const float* weights = level.weights.data();
-    int64_t slot = level.slot_ptr.data()[parent];
-    const auto add = [&](int64_t at, float value) {
-        for (int64_t e = entry_ptr[at]; e < entry_ptr[at + 1]; e++) margins[children[e]] += value * weights[e];
-    };
-    for (int64_t j = 0; j < query.size && slot < last; j++) {
-        const int32_t wanted = query.features[j];
-        // gallop, then halve: queries are short beside the features of a parent
-        int64_t reach = 1;
-        while (slot + reach < last && features[slot + reach] < wanted) reach *= 2;
-        int64_t low = slot + reach / 2, high = std::min(last, slot + reach + 1);
-        if (features[slot] >= wanted) low = slot, high = slot + 1;
-        slot = std::lower_bound(features + low, features + high, wanted) - features;
-        if (slot < last && features[slot] == wanted) add(slot, query.values[j]);
-    }
-    // the bias is the highest feature of all
-    if (query.bias != 0.0f && last > level.slot_ptr.data()[parent] && features[last - 1] == query.bias_feature)
-        add(last - 1, query.bias);
-}
+// A query that has reached a node, and the score it has there.
+struct Visit {
+    int32_t node, query;
+    float score;
+};
 
+// Finds the features of one parent for many queries. Where the queries have more features between them than the parent,
+// its slots are first laid out in a table over all features; else each feature is searched for.
+class Lookup {
+public:
+    explicit Lookup(int64_t width) : table_(width + 1, -1) {}
+
+    void open(const Level& level, int64_t parent, int64_t wanted) {
+        features_ = level.features.data();
+        first_ = level.slot_ptr.data()[parent];
+        last_ = level.slot_ptr.data()[parent + 1];
+        laid_out_ = wanted > last_ - first_;
+        if (laid_out_)
+            for (int64_t slot = first_; slot < last_; slot++) table_[features_[slot]] = static_cast<int32_t>(slot - first_);
+    }
+
+    void close() {
+        if (laid_out_)
+            for (int64_t slot = first_; slot < last_; slot++) table_[features_[slot]] = -1;
+    }
+
+    // Calls add(slot, value) for every feature that query and parent share.
+    template <typename Add>
+    void each(const Queries& queries, int64_t query, Add add) const {
+        const int64_t begin = queries.ptr[query], end = queries.ptr[query + 1];
+        if (laid_out_) {
+            for (int64_t j = begin; j < end; j++) {
+                const int32_t slot = table_[queries.features[j]];
+                if (slot >= 0) add(first_ + slot, queries.values[j]);
+            }
+        } else {
+            const int32_t *at = features_ + first_, *stop = features_ + last_;
+            for (int64_t j = begin; j < end; j++) {
+                at = std::lower_bound(at, stop, queries.features[j]);
+                if (at == stop) break;
+                if (*at == queries.features[j]) add(at - features_, queries.values[j]);
+            }
+        }
+        if (queries.bias != 0.0f && last_ > first_ && features_[last_ - 1] == queries.bias_feature) add(last_ - 1, queries.bias);
+    }
+
+private:
+    std::vector<int32_t> table_;
+    const int32_t* features_ = nullptr;
+    int64_t first_ = 0, last_ = 0;
+    bool laid_out_ = false;
+};
+
+// A node's score is its parent's times exp(−max(0, 1 − margin)³), or times σ(margin). Kept as logarithms on the way down:
+// l3-hinge then needs no exp until the end, and what would round to 0 keeps its order. Without post the margin stands.
 float combine(Post post, float parent, float margin) {
     switch (post) {
         case Post::l3_hinge: {
             const float gap = margin < 1.0f ? 1.0f - margin : 0.0f;
-            return parent * std::exp(-gap * gap * gap);
+            return parent - gap * gap * gap;
         }
-        case Post::sigmoid: return parent / (1.0f + std::exp(-margin));
+        case Post::sigmoid: return parent - std::log1p(std::exp(-margin));
         default: return margin;
     }
 }
@@ -93,41 +123,34 @@ public:
         float* score_out = scores.data();
         {
             nb::gil_scoped_release nogil;
-            parallel_for((n + kBlock - 1) / kBlock, 1, [&](int64_t b) {
-                std::vector<float> margins;
-                std::vector<int32_t> nodes(std::max(beam, k)), next(std::max(beam, k));
-                std::vector<float> reached(std::max(beam, k)), next_reached(std::max(beam, k));
-                for (int64_t q = b * kBlock; q < std::min(n, (b + 1) * kBlock); q++) {
-                    const int64_t begin = ptr.data()[q];
-                    const Query query{columns.data() + begin, values.data() + begin, ptr.data()[q + 1] - begin, bias,
-                                      static_cast<int32_t>(width_)};
-                    int64_t held = 1;
-                    nodes[0] = 0;
-                    reached[0] = 1.0f;
-                    for (size_t t = 0; t < levels_.size(); t++) {
-                        const Level& level = levels_[t];
-                        const bool last = t + 1 == levels_.size();
-                        const int64_t room = last ? k : beam;
-                        TopK best(room);
-                        for (int64_t i = 0; i < held; i++) {
-                            const int64_t first = level.child_ptr.data()[nodes[i]];
-                            const int64_t count = level.child_ptr.data()[nodes[i] + 1] - first;
-                            margins.assign(count, 0.0f);
-                            add_margins(level, nodes[i], query, margins.data());
-                            for (int64_t c = 0; c < count; c++) {
-                                if (last && !usable.data()[first + c]) continue;
-                                best.offer(combine(post, reached[i], margins[c]), static_cast<int32_t>(first + c));
-                            }
+            const Queries queries{ptr.data(), columns.data(), values.data(), bias, static_cast<int32_t>(width_)};
+            // large enough that queries meet at nodes, small enough that every thread has some
+            const int64_t block = std::max<int64_t>(1, std::min<int64_t>(kBlock, (n + 4 * threads() - 1) / (4 * threads())));
+            std::vector<std::unique_ptr<Lookup>> lookups(std::max(1, threads()));
+            parallel_for((n + block - 1) / block, 1, [&](int64_t b) {
+                auto& lookup = lookups[thread_number()];
+                if (!lookup) lookup = std::make_unique<Lookup>(width_);
+                const int64_t first = b * block, last = std::min(n, first + block);
+                std::vector<Visit> visits;
+                for (int64_t q = first; q < last; q++) visits.push_back({0, static_cast<int32_t>(q), 0.0f});
+                std::vector<int32_t> nodes(std::max(beam, k));
+                std::vector<float> reached(std::max(beam, k));
+                for (size_t t = 0; t < levels_.size(); t++) {
+                    const bool bottom = t + 1 == levels_.size();
+                    std::vector<TopK> best(last - first, TopK(bottom ? k : beam));
+                    descend(levels_[t], queries, visits, *lookup, post, bottom ? usable.data() : nullptr, first, best);
+                    visits.clear();
+                    for (int64_t q = first; q < last; q++) {
+                        if (bottom) {
+                            best[q - first].write(found_out + q * k, score_out + q * k);
+                            for (int64_t i = q * k; post != Post::none && i < (q + 1) * k && found_out[i] >= 0; i++)
+                                score_out[i] = std::exp(score_out[i]);
+                            continue;
                         }
-                        best.write(next.data(), next_reached.data());
-                        held = 0;
-                        while (held < room && next[held] >= 0) held++;
-                        if (last) break;
-                        nodes.swap(next);
-                        reached.swap(next_reached);
+                        best[q - first].write(nodes.data(), reached.data());
+                        for (int64_t i = 0; i < beam && nodes[i] >= 0; i++)
+                            visits.push_back({nodes[i], static_cast<int32_t>(q), reached[i]});
                     }
-                    std::copy_n(next.data(), k, found_out + q * k);
-                    std::copy_n(next_reached.data(), k, score_out + q * k);
                 }
             });
         }
@@ -135,7 +158,41 @@ public:
     }
 
 private:
-    static constexpr int64_t kBlock = 64;
+    static constexpr int64_t kBlock = 2048;
+
+    // Offers each query the children of the nodes it has reached. Node by node, so that the weights of a node are
+    // fetched once for all queries that visit it; what is kept does not depend on the order.
+    static void descend(const Level& level, const Queries& queries, std::vector<Visit>& visits, Lookup& lookup, Post post,
+                        const uint8_t* usable, int64_t first_query, std::vector<TopK>& best) {
+        std::sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) {
+            return a.node < b.node || (a.node == b.node && a.query < b.query);
+        });
+        const int64_t* entry_ptr = level.entry_ptr.data();
+        const uint16_t* children = level.children.data();
+        const float* weights = level.weights.data();
+        std::vector<float> margins;
+        for (size_t i = 0; i < visits.size();) {
+            const int32_t node = visits[i].node;
+            const int64_t first = level.child_ptr.data()[node], count = level.child_ptr.data()[node + 1] - first;
+            size_t end = i;
+            int64_t wanted = 0;
+            for (; end < visits.size() && visits[end].node == node; end++)
+                wanted += queries.ptr[visits[end].query + 1] - queries.ptr[visits[end].query];
+            lookup.open(level, node, wanted);
+            for (; i < end; i++) {
+                margins.assign(count, 0.0f);
+                lookup.each(queries, visits[i].query, [&](int64_t slot, float value) {
+                    for (int64_t e = entry_ptr[slot]; e < entry_ptr[slot + 1]; e++) margins[children[e]] += value * weights[e];
+                });
+                TopK& own = best[visits[i].query - first_query];
+                for (int64_t c = 0; c < count; c++)
+                    if (!usable || usable[first + c])
+                        own.offer(combine(post, visits[i].score, margins[c]), static_cast<int32_t>(first + c));
+            }
+            lookup.close();
+        }
+    }
+
     int64_t width_;  // features; the bias is one more
     std::vector<Level> levels_;
 };

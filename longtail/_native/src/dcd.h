@@ -1,4 +1,4 @@
-// One pass of dual coordinate descent for the L2-regularised squared hinge (Hsieh et al. 2008), for up to 104 labels
+// One pass of dual coordinate descent for the L2-regularised squared hinge (Hsieh et al. 2008), for up to 48 labels
 // that share their training rows. Weights lie feature-major (feature → one weight per label), so every non-zero of a
 // row does work as wide as the labels are many, and its index is read once for all of them.
 #pragma once
@@ -9,7 +9,7 @@ namespace longtail {
 
 struct DcdBlock {
     int64_t rows;
-    int lanes;  // a multiple of 8, at most 104 (as many sums as fit the registers); unused ones are never active
+    int lanes;  // a multiple of 8, at most 48; unused ones are never active
     // the training rows, columns renumbered within the block
     const int64_t* row_ptr;
     const int32_t* columns;

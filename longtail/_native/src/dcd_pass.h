@@ -5,102 +5,98 @@
 
 #include "dcd.h"
 
-#if defined(__GNUC__) || defined(__clang__)
-#define LONGTAIL_RESTRICT __restrict__
-#else
-#define LONGTAIL_RESTRICT
-#endif
-
 namespace longtail {
 namespace {
 
-// margin = Σ value · weights of the column. A narrow block has too few lanes to keep the adders busy, so it runs
-// several sums side by side.
-template <int LANES>
-void row_margins(const DcdBlock& block, int64_t begin, int64_t end, float* LONGTAIL_RESTRICT margin) {
-    constexpr int SUMS = LANES >= 32 ? 1 : LANES >= 16 ? 2 : 4;
-    alignas(32) float sums[SUMS][LANES] = {};
-    const float* LONGTAIL_RESTRICT weights = block.weights;
+// Eight lanes, an extension of GCC and Clang on every processor they know; need not be aligned in memory.
+typedef float Lanes __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t Mask __attribute__((vector_size(32)));
+
+inline Lanes all(float value) { return Lanes{value, value, value, value, value, value, value, value}; }
+inline const Lanes* at(const float* p) { return reinterpret_cast<const Lanes*>(p); }
+inline Lanes* at(float* p) { return reinterpret_cast<Lanes*>(p); }
+inline Lanes larger(Lanes a, Lanes b) { return a > b ? a : b; }
+inline Lanes smaller(Lanes a, Lanes b) { return a < b ? a : b; }
+
+// margin = Σ value · weights of the column, over the row. A narrow block has too few lanes to keep the adders busy, so
+// it runs four sums side by side.
+template <int V>
+inline void row_margins(const DcdBlock& block, int64_t begin, int64_t end, Lanes* margin) {
+    const auto weight = [&](int64_t j) { return at(block.weights + int64_t(block.columns[j]) * (8 * V)); };
+    Lanes sum[V] = {};
     int64_t j = begin;
-    for (; j + SUMS <= end; j += SUMS)
-        for (int s = 0; s < SUMS; s++) {
-            const float value = block.values[j + s];
-            const float* weight = weights + int64_t(block.columns[j + s]) * LANES;
-            for (int l = 0; l < LANES; l++) sums[s][l] += value * weight[l];
-        }
-    for (; j < end; j++) {
-        const float value = block.values[j];
-        const float* weight = weights + int64_t(block.columns[j]) * LANES;
-        for (int l = 0; l < LANES; l++) sums[0][l] += value * weight[l];
+    if (V <= 2) {
+        Lanes second[V] = {}, third[V] = {}, fourth[V] = {};
+        for (; j + 4 <= end; j += 4)
+            for (int v = 0; v < V; v++) {
+                sum[v] += all(block.values[j]) * weight(j)[v];
+                second[v] += all(block.values[j + 1]) * weight(j + 1)[v];
+                third[v] += all(block.values[j + 2]) * weight(j + 2)[v];
+                fourth[v] += all(block.values[j + 3]) * weight(j + 3)[v];
+            }
+        for (int v = 0; v < V; v++) sum[v] = (sum[v] + second[v]) + (third[v] + fourth[v]);
     }
-    for (int l = 0; l < LANES; l++) {
-        float sum = sums[0][l];
-        for (int s = 1; s < SUMS; s++) sum += sums[s][l];
-        margin[l] = sum;
-    }
+    for (; j < end; j++)
+        for (int v = 0; v < V; v++) sum[v] += all(block.values[j]) * weight(j)[v];
+    for (int v = 0; v < V; v++) margin[v] = sum[v];
 }
 
-template <int LANES>
+// One coordinate step of every lane: new alphas, shrinking, the range of projected gradients. Leaves what the weights
+// are to be moved by in `delta`; whether that is anything.
+template <int V>
+inline bool row_step(const DcdBlock& block, int64_t row, const Lanes* margin, Lanes* delta, const Lanes* bound,
+                     Lanes* highest, Lanes* lowest) {
+    const Lanes zero = {}, norm = all(block.squared_norms[row]);
+    Lanes* alpha = at(block.alpha + row * 8 * V);
+    const Lanes* diagonal = at(block.signed_diagonal + row * 8 * V);
+    Lanes* active = at(block.active + row * 8 * V);
+    Mask moved = {};
+    for (int v = 0; v < V; v++) {
+        const Lanes y = diagonal[v] < zero ? all(-1.0f) : all(1.0f);
+        const Lanes d = y * diagonal[v], a = alpha[v];
+        const Lanes gradient = y * margin[v] - all(1.0f) + d * a;
+        const Lanes projected = a == zero ? smaller(gradient, zero) : gradient;
+        // a pair at 0 whose gradient pushes it further down is shrunk away
+        const Lanes pushed = a == zero ? gradient : bound[v];
+        const Lanes on = pushed > bound[v] ? zero : active[v];
+        active[v] = on;
+        highest[v] = larger(on == zero ? highest[v] : projected, highest[v]);
+        lowest[v] = smaller(on == zero ? lowest[v] : projected, lowest[v]);
+        const Lanes step = (larger(a - gradient / (norm + d), zero) - a) * on;
+        alpha[v] = a + step;
+        delta[v] = y * step;
+        moved |= step != zero;
+    }
+    int32_t any = 0;
+    for (int l = 0; l < 8; l++) any |= moved[l];
+    return any != 0;
+}
+
+template <int V>
 void dcd_pass_lanes(const DcdBlock& block) {
-    alignas(32) float highest[LANES], lowest[LANES], bound[LANES], margin[LANES], delta[LANES];
-    for (int l = 0; l < LANES; l++) highest[l] = block.highest[l], lowest[l] = block.lowest[l], bound[l] = block.bound[l];
+    Lanes highest[V], lowest[V], bound[V], margin[V], delta[V];
+    for (int v = 0; v < V; v++) highest[v] = at(block.highest)[v], lowest[v] = at(block.lowest)[v], bound[v] = at(block.bound)[v];
     for (int64_t turn = 0; turn < block.order_size; turn++) {
         const int64_t row = block.order[turn];
         const int64_t begin = block.row_ptr[row], end = block.row_ptr[row + 1];
-        row_margins<LANES>(block, begin, end, margin);
-        const float norm = block.squared_norms[row];
-        float* LONGTAIL_RESTRICT alpha = block.alpha + row * LANES;
-        const float* LONGTAIL_RESTRICT diagonal = block.signed_diagonal + row * LANES;
-        float* LONGTAIL_RESTRICT active = block.active + row * LANES;
-        float moved = 0.0f;
-        for (int l = 0; l < LANES; l++) {
-            const float y = diagonal[l] < 0.0f ? -1.0f : 1.0f;
-            const float d = y * diagonal[l], a = alpha[l];
-            const float gradient = y * margin[l] - 1.0f + d * a;
-            const bool zero = a == 0.0f;
-            // a pair at 0 whose gradient pushes it further down is shrunk away
-            const float on = zero & (gradient > bound[l]) ? 0.0f : active[l];
-            active[l] = on;
-            const float projected = zero & (gradient > 0.0f) ? 0.0f : gradient;
-            const bool off = on == 0.0f;
-            const float high = off ? highest[l] : projected, low = off ? lowest[l] : projected;
-            highest[l] = high > highest[l] ? high : highest[l];
-            lowest[l] = low < lowest[l] ? low : lowest[l];
-            const float aim = a - gradient / (norm + d);
-            const float kept = aim > 0.0f ? aim : 0.0f;
-            const float next = off | (projected == 0.0f) ? a : kept;
-            const float step = next - a;
-            alpha[l] = next;
-            delta[l] = y * step;
-            const float size = step < 0.0f ? -step : step;
-            moved = size > moved ? size : moved;
-        }
-        if (moved == 0.0f) continue;
-        float* LONGTAIL_RESTRICT weights = block.weights;
+        row_margins<V>(block, begin, end, margin);
+        if (!row_step<V>(block, row, margin, delta, bound, highest, lowest)) continue;
         for (int64_t j = begin; j < end; j++) {
-            const float value = block.values[j];
-            float* weight = weights + int64_t(block.columns[j]) * LANES;
-            for (int l = 0; l < LANES; l++) weight[l] += value * delta[l];
+            Lanes* weight = at(block.weights + int64_t(block.columns[j]) * (8 * V));
+            for (int v = 0; v < V; v++) weight[v] += all(block.values[j]) * delta[v];
         }
     }
-    for (int l = 0; l < LANES; l++) block.highest[l] = highest[l], block.lowest[l] = lowest[l];
+    for (int v = 0; v < V; v++) at(block.highest)[v] = highest[v], at(block.lowest)[v] = lowest[v];
 }
 
 void dcd_pass(const DcdBlock& block) {
-    switch (block.lanes) {
-        case 8: return dcd_pass_lanes<8>(block);
-        case 16: return dcd_pass_lanes<16>(block);
-        case 24: return dcd_pass_lanes<24>(block);
-        case 32: return dcd_pass_lanes<32>(block);
-        case 40: return dcd_pass_lanes<40>(block);
-        case 48: return dcd_pass_lanes<48>(block);
-        case 56: return dcd_pass_lanes<56>(block);
-        case 64: return dcd_pass_lanes<64>(block);
-        case 72: return dcd_pass_lanes<72>(block);
-        case 80: return dcd_pass_lanes<80>(block);
-        case 88: return dcd_pass_lanes<88>(block);
-        case 96: return dcd_pass_lanes<96>(block);
-        default: return dcd_pass_lanes<104>(block);
+    switch (block.lanes / 8) {
+        case 1: return dcd_pass_lanes<1>(block);
+        case 2: return dcd_pass_lanes<2>(block);
+        case 3: return dcd_pass_lanes<3>(block);
+        case 4: return dcd_pass_lanes<4>(block);
+        case 5: return dcd_pass_lanes<5>(block);
+        default: return dcd_pass_lanes<6>(block);
     }
 }
 

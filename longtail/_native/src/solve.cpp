@@ -7,11 +7,12 @@
 
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 
 namespace longtail {
 namespace {
 
-constexpr int kWidest = 104;  // labels solved together
+constexpr int64_t kWidest = 48;  // labels solved together: more gain nothing, and wait for the slowest of them
 
 struct Problem {
     // rows of features, and the dense block beside them (may have no columns)
@@ -124,6 +125,7 @@ private:
     std::vector<int32_t> columns_, global_;
     std::vector<float> values_, norms_, weights_, alpha_, diagonal_;
     std::vector<float> active_, allowed_;
+    std::unordered_map<int32_t, int32_t> second_place_;  // of rows with a soft target
 
     int64_t rows() const { return static_cast<int64_t>(norms_.size()); }
 
@@ -157,6 +159,7 @@ private:
         for (int64_t child = task_.first; child < task_.last; child++)
             for (int64_t j = problem_.target_ptr[child]; j < problem_.target_ptr[child + 1]; j++)
                 if (problem_.targets[j] < 1.0f && scratch_.row_place[problem_.target_rows[j]] < 0) {
+                    second_place_[problem_.target_rows[j]] = static_cast<int32_t>(rows());
                     scratch_.row_place[problem_.target_rows[j]] = static_cast<int32_t>(rows());
                     add_row(problem_.target_rows[j]);
                 }
@@ -172,22 +175,15 @@ private:
         diagonal_.assign(rows() * lanes_, -0.5f / problem_.cost_negative);
         active_.assign(rows() * lanes_, 0.0f);
         for (int64_t i = 0; i < n; i++) std::fill_n(active_.begin() + i * lanes_, labels, 1.0f);
-        std::vector<std::pair<int32_t, int32_t>> second;
-        for (int64_t child = task_.first; child < task_.last; child++)
-            for (int64_t j = problem_.target_ptr[child]; j < problem_.target_ptr[child + 1]; j++) {
-                const int32_t row = problem_.target_rows[j];
-                if (problem_.targets[j] < 1.0f) second.emplace_back(row, scratch_.row_place[row]);
-            }
-        for (const auto& [row, place] : second) scratch_.row_place[row] = -1;
+        for (const auto& [row, place] : second_place_) scratch_.row_place[row] = -1;
         for (int64_t i = 0; i < n; i++) scratch_.row_place[problem_.group_rows[begin + i]] = static_cast<int32_t>(i);
-        size_t soft = 0;
         for (int64_t child = task_.first; child < task_.last; child++) {
             const int64_t lane = child - task_.first;
             for (int64_t j = problem_.target_ptr[child]; j < problem_.target_ptr[child + 1]; j++) {
-                const int32_t place = scratch_.row_place[problem_.target_rows[j]];
+                const int32_t row = problem_.target_rows[j], place = scratch_.row_place[row];
                 const float y = problem_.targets[j], cost = problem_.costs ? problem_.costs[j] : 1.0f;
                 if (y < 1.0f) {  // y·ℓ(+1) in the row's own place, (1 − y)·ℓ(−1) in its second
-                    const int64_t at = int64_t(second[soft++].second) * lanes_ + lane;
+                    const int64_t at = int64_t(second_place_.at(row)) * lanes_ + lane;
                     active_[at] = 1.0f;
                     diagonal_[at] = -0.5f / (problem_.cost_negative * (1.0f - y));
                 }
@@ -195,8 +191,10 @@ private:
             }
             if (problem_.ignore_ptr)
                 for (int64_t j = problem_.ignore_ptr[child]; j < problem_.ignore_ptr[child + 1]; j++) {
-                    const int32_t place = scratch_.row_place[problem_.ignore_rows[j]];
+                    const int32_t row = problem_.ignore_rows[j], place = scratch_.row_place[row];
                     if (place >= 0) active_[int64_t(place) * lanes_ + lane] = 0.0f;
+                    const auto second = second_place_.find(row);
+                    if (second != second_place_.end()) active_[int64_t(second->second) * lanes_ + lane] = 0.0f;
                 }
         }
         for (int64_t i = 0; i < n; i++) scratch_.row_place[problem_.group_rows[begin + i]] = -1;
@@ -252,11 +250,10 @@ std::vector<Task> make_tasks(const Problem& problem, int64_t groups) {
         total += values * (problem.child_ptr[g + 1] - problem.child_ptr[g]);
     }
     for (int64_t g = 0; g < groups; g++) {
-        // a parent that is much of the whole level is cut finer, so that several threads can share it
+        // a parent that is much of the whole level is cut, so that several threads can share it
         const int64_t children = problem.child_ptr[g + 1] - problem.child_ptr[g];
-        const int64_t widest = work[g] * children > total / 16 ? 8 : kWidest;
-        const int64_t parts = (children + widest - 1) / widest;
-        const int64_t width = children ? ((children + parts - 1) / parts + 7) / 8 * 8 : kWidest;
+        const int64_t parts = std::max<int64_t>((children + kWidest - 1) / kWidest, int64_t(8 * work[g] * children / total));
+        const int64_t width = std::min(kWidest, (children / std::max<int64_t>(parts, 1) + 8) / 8 * 8);
         for (int64_t first = problem.child_ptr[g]; first < problem.child_ptr[g + 1]; first += width)
             tasks.push_back({g, first, std::min(first + width, problem.child_ptr[g + 1])});
     }

@@ -1,0 +1,118 @@
+"""The kernels of the linear engine: label clustering, one-vs-all solving, beam search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._native import Csr, _kernels, csr_arrays
+
+
+def cluster_order(rows: Csr, depth: int, *, rounds: int, seed: int) -> NDArray[np.int32]:
+    """The rows in an order whose 2^depth equal stretches are the clusters of balanced spherical 2-means.
+
+    Rows must be of unit length; at most `rounds` rounds at each split.
+    """
+    return _kernels.cluster_order(*csr_arrays(rows), rows.shape[1], depth, rounds, seed)
+
+
+class Weights(NamedTuple):
+    """Sparse weights of K nodes: node c has features[ptr[c]:ptr[c + 1]] (rising) with those values."""
+
+    ptr: NDArray[np.int64]
+    features: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The one-vs-all problems of a tree level.
+
+    Parent g has the training rows rows[row_ptr[g]:row_ptr[g + 1]] and the children child_ptr[g] … child_ptr[g + 1].
+    `targets` (N, K) CSC holds y in (0, 1], `costs` beside its entries what multiplies the loss of a positive (None:
+    1), `ignore` (N, K) CSC the pairs that count neither way.
+    """
+
+    row_ptr: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    child_ptr: NDArray[np.int64]
+    targets: Csr
+    costs: NDArray[np.float32] | None = None
+    ignore: Csr | None = None
+
+
+def solve_level(
+    X: Csr,
+    problem: Problem,
+    *,
+    dense: NDArray[np.float32] | None = None,
+    bias: float,
+    cost_positive: float,
+    cost_negative: float,
+    eps: float,
+    max_passes: int,
+    threshold: float,
+    budget: int | None,
+    seed: int,
+) -> Weights:
+    """min ½‖w‖² + Σ cost · (y·max(0, 1 − m)² + (1 − y)·max(0, 1 + m)²), m = w·x, for every child.
+
+    Features are the columns of X, then those of `dense` (N, d), then the bias. Weights smaller than `threshold` are
+    dropped, and with `budget` all but the largest of each child.
+    """
+    none = np.empty(0, np.int64), np.empty(0, np.int32)
+    found = _kernels.solve_level(
+        *csr_arrays(X),
+        X.shape[1],
+        np.empty((X.shape[0], 0), np.float32) if dense is None else np.ascontiguousarray(dense, np.float32),
+        bias,
+        np.ascontiguousarray(problem.row_ptr, np.int64),
+        np.ascontiguousarray(problem.rows, np.int32),
+        np.ascontiguousarray(problem.child_ptr, np.int64),
+        *csr_arrays(problem.targets),
+        np.empty(0, np.float32) if problem.costs is None else np.ascontiguousarray(problem.costs, np.float32),
+        *(none if problem.ignore is None else csr_arrays(problem.ignore)[:2]),
+        cost_positive,
+        cost_negative,
+        eps,
+        max_passes,
+        threshold,
+        -1 if budget is None else budget,
+        seed,
+    )
+    return Weights(*found)
+
+
+class Level(NamedTuple):
+    """The weights of a level as beam search reads them: by parent, by feature, then by child (see beam.cpp)."""
+
+    child_ptr: NDArray[np.int64]
+    slot_ptr: NDArray[np.int64]
+    features: NDArray[np.int32]
+    entry_ptr: NDArray[np.int64]
+    children: NDArray[np.uint16]
+    weights: NDArray[np.float32]
+
+
+def pack_level(child_ptr: NDArray[np.int64], weights: Weights) -> Level:
+    """The weights of the children of each parent, laid out for beam search."""
+    return Level(child_ptr, *_kernels.pack_level(child_ptr, *weights))
+
+
+class BeamSearch:
+    """The best nodes of the last of some levels."""
+
+    def __init__(self, width: int, levels: list[Level]):
+        self._search = _kernels.BeamSearch(width)
+        for level in levels:
+            self._search.add_level(*level)
+
+    def search(
+        self, X: Csr, *, bias: float, beam: int, k: int, post: str, usable: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The k best nodes (N, k) of the last level and their scores, among those `usable` (K,); pads −1, −inf."""
+        arrays: tuple[Any, ...] = csr_arrays(X)
+        return self._search.search(*arrays, bias, beam, k, post, usable.astype(np.uint8))

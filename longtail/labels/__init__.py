@@ -1,0 +1,1 @@
+"""Structures over the label space."""

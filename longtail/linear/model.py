@@ -1,0 +1,88 @@
+"""A trained tree of linear classifiers."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail._native.linear import BeamSearch, Level
+from longtail.core.labels import Labels
+from longtail.core.model import Inputs
+from longtail.core.ranking import Ranking
+from longtail.core.recipe import Recipe
+from longtail.core.texts import Texts
+from longtail.encoders.tfidf import Tfidf, normalise_rows
+from longtail.labels.tree import LabelTree
+from longtail.linear.train import BIAS
+from longtail.store import Saved, StoredModel
+
+
+class LinearRecipe(Protocol):
+    """What prediction asks of a recipe."""
+
+    beam: int
+    post: str
+
+
+class LinearModel(StoredModel):
+    """An encoder (None for feature corpora), a label tree, and the weights of each level."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        labels: Labels,
+        encoder: Tfidf | None,
+        width: int,
+        tree: LabelTree,
+        levels: list[Level],
+        about: dict[str, Any] | None = None,
+    ):
+        super().__init__(recipe, labels, about)
+        self.encoder, self.width, self.tree, self.levels = encoder, width, tree, levels
+        self._search = BeamSearch(width, levels)
+
+    @property
+    def accepts(self) -> str | int:
+        """Texts, or so many features."""
+        return self.width if self.encoder is None else "text"
+
+    def features(self, x: Inputs) -> sp.csr_matrix:
+        """Rows of unit length (N, width)."""
+        return self.encoder.encode(x) if self.encoder is not None and isinstance(x, Texts) else normalise_rows(x)
+
+    def rank(self, x: Inputs, k: int) -> Ranking:
+        """Beam search; the beam is widened where it could not reach k labels."""
+        recipe, L = cast(LinearRecipe, self.recipe), len(self.labels)
+        k = min(k, L)
+        gone = np.zeros(L, bool) if self.labels.removed is None else self.labels.removed
+        smallest = 1 if len(self.levels) == 1 else int(np.diff(self.tree.levels[-2]).min())
+        beam = max(recipe.beam, -(-(k + int(gone.sum())) // smallest))
+        found, scores = self._search.search(
+            self.features(x), bias=BIAS, beam=beam, k=k, post=recipe.post, usable=~gone[self.tree.order]
+        )
+        return Ranking(np.where(found >= 0, self.tree.order[found], -1).astype(np.int32), scores, self.labels)
+
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Encoder, tree and weights."""
+        arrays: dict[str, NDArray[Any]] = {"tree.order": self.tree.order}
+        for t, (ends, level) in enumerate(zip(self.tree.levels, self.levels, strict=True)):
+            arrays[f"tree.level{t}"] = ends
+            arrays |= {f"level{t}.{name}": array for name, array in level._asdict().items()}
+        meta: dict[str, Any] = {"levels": len(self.levels), "width": self.width, "encoder": None}
+        if self.encoder is not None:
+            encoder_arrays, meta["encoder"] = self.encoder.state()
+            arrays |= encoder_arrays
+        return arrays, meta
+
+    @classmethod
+    def from_state(cls, saved: Saved) -> LinearModel:
+        """From `state`."""
+        arrays, meta = saved.arrays, saved.meta
+        encoder = None if meta["encoder"] is None else Tfidf.from_state(arrays, meta["encoder"])
+        numbers = range(meta["levels"])
+        tree = LabelTree(arrays["tree.order"], tuple(arrays[f"tree.level{t}"] for t in numbers))
+        levels = [Level(*(arrays[f"level{t}.{name}"] for name in Level._fields)) for t in numbers]
+        return cls(saved.recipe, saved.labels, encoder, meta["width"], tree, levels, saved.about)
