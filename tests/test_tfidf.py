@@ -92,6 +92,15 @@ def test_lower_case_and_marks_of_other_scripts() -> None:
     assert set(encoder.terms) == {"école", "straße", "αβγ", "हिन्दी"}
 
 
+def test_one_word_spelled_in_two_ways() -> None:
+    composed, apart, wide, kana = "caf\u00e9", "cafe\u0301", "ｃａｆé", "ｶﾚｰ"
+    encoder, counts = Tfidf.fit(Texts.of([composed, apart, "カレー", "other words"]))
+    assert "café" in list(encoder.terms)
+    assert (counts[0] != counts[1]).nnz == 0
+    assert (encoder.count(Texts.of([wide])) != counts[0]).nnz == 0
+    assert (encoder.count(Texts.of([kana])) != counts[2]).nnz == 0
+
+
 def test_bm25_by_hand() -> None:
     encoder, counts = Tfidf.fit(Texts.of(["aa aa bb", "bb"]))
     weights = encoder.bm25(counts, k1=1.2, b=0.75).toarray()

@@ -17,7 +17,10 @@ UNSPACED = [
 
 
 def kind(code: int) -> int:
-    """0 separator, 1 part of a word, 2 part of a word in an unspaced script; +4 for digits, +8 for spaces."""
+    """0 separator, 1 part of a word, 2 part of a word in an unspaced script; +4 for digits, +8 for spaces.
+
+    +16 where a word may be spelled in another way with it: compatibility forms, and what joins the character before.
+    """
     char = chr(code)
     category = unicodedata.category(char)
     value = 0
@@ -27,6 +30,9 @@ def kind(code: int) -> int:
         value += 4
     if char.isspace():
         value += 8
+    jamo = 0x1161 <= code <= 0x1175 or 0x11A8 <= code <= 0x11C2  # Korean letters that join to syllables
+    if (value & 3 and unicodedata.normalize("NFKC", char) != char) or unicodedata.combining(char) or jamo:
+        value += 16
     return value
 
 

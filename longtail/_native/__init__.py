@@ -70,6 +70,11 @@ def count_words(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[
     return _kernels.count_words(data, offsets)
 
 
+def has_variants(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which texts hold a character that Unicode normalisation (NFKC) may change, to the meaning of a word."""
+    return _kernels.has_variants(data, offsets).astype(bool)
+
+
 def hash_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], seed: int = 0, fold: bool = False
 ) -> NDArray[np.uint64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -54,6 +55,7 @@ class Tfidf:
     def fit(cls, texts: Texts, settings: TfidfParameters | None = None) -> tuple[Tfidf, sp.csr_matrix]:
         """The encoder of a set of texts, and their term counts (N, V), which need not be counted again."""
         settings = settings or TfidfParameters()
+        texts = normalised(texts)
         found = _native.fit_terms(
             texts.data,
             texts.offsets,
@@ -85,6 +87,7 @@ class Tfidf:
 
     def count(self, texts: Texts) -> sp.csr_matrix:
         """Counts of the known terms (N, V)."""
+        texts = normalised(texts)
         return _csr(self._index.count(texts.data, texts.offsets), len(self))
 
     def encode(self, texts: Texts) -> sp.csr_matrix:
@@ -123,6 +126,16 @@ class Tfidf:
         terms = Texts(arrays["terms.data"], arrays["terms.offsets"])
         settings = TfidfParameters.of(**meta["settings"])
         return cls(terms, arrays["terms.texts"], meta["texts"], meta["average"], settings)
+
+
+def normalised(texts: Texts) -> Texts:
+    """Texts in one spelling (Unicode NFKC): é as one character or as two, full-width letters, half-width kana."""
+    rows = np.flatnonzero(_native.has_variants(texts.data, texts.offsets))
+    if not len(rows):
+        return texts
+    places = np.arange(len(texts))
+    places[rows] = len(texts) + np.arange(len(rows))
+    return (texts + Texts.of([unicodedata.normalize("NFKC", text) for text in texts.take(rows)])).take(places)
 
 
 def normalise_rows(matrix: sp.csr_matrix) -> sp.csr_matrix:

@@ -19,6 +19,7 @@ void bind_solve(nb::module_&);
 void bind_terms(nb::module_&);
 void bind_text(nb::module_&);
 void bind_tree(nb::module_&);
+void bind_unicode(nb::module_&);
 
 }  // namespace longtail
 
@@ -44,4 +45,5 @@ NB_MODULE(_kernels, m) {
     bind_terms(m);
     bind_text(m);
     bind_tree(m);
+    bind_unicode(m);
 }
