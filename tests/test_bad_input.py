@@ -198,7 +198,7 @@ def test_a_label_twice_in_one_line(kind: Kind, tmp_path: Path, caplog: pytest.Lo
 
 
 @each
-@pytest.mark.parametrize("empty", ["", "  "])
+@pytest.mark.parametrize("empty", ["", "  ", " " * 40, "\u3000\u00a0 \u2003 " * 5])
 def test_empty_text(kind: Kind, tmp_path: Path, empty: str, caplog: pytest.LogCaptureFixture) -> None:
     corpus = kind.read(kind.write(tmp_path, kind.content([("x", [A]), (empty, [B]), ("y", [A])])))
     assert len(corpus.train) == 3 and not corpus.train.texts[1].strip()
@@ -344,9 +344,35 @@ def test_a_negative_label_without_a_list(index: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "bad",
+    [
+        {"text": "y", "labels": ["zz", 4], "weights": [0.5, 2]},
+        {"text": "y", "labels": [9, "zz", -1]},
+        {"text": "y", "labels": ["zz", None]},
+    ],
+)
+def test_labels_of_a_skipped_line_are_no_labels(bad: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    good = [{"text": "x", "labels": [10]}, {"text": "z", "labels": [9]}]
+    path.write_bytes(b"".join(orjson.dumps(point) + b"\n" for point in (good[0], bad, good[1])))
+    corpus = read(path, on_bad_line="skip")
+    assert list(corpus.labels.keys) == ["9", "10"]  # nor do they make the others text, sorted as such
+    assert corpus.train.Y.toarray().tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_line_that_is_wrong_twice_is_skipped_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "x.jsonl"
+    good, bad = b'{"text": "x", "labels": ["a"]}\n', b'{"text": "y", "labels": [-1, "a"], "weights": [0.5, 7]}\n'
+    path.write_bytes(good + bad + good)
+    assert len(read(path, on_bad_line="skip").train) == 2
+    assert "skipped 1 bad line(s)" in caplog.text
+
+
+@pytest.mark.parametrize(
     ("weight", "problem"),
     [
         (b"NaN", "not valid JSON"),  # JSON has neither
+        (b"1e-60", "above 0 and at most 1"),  # nothing is left of it in 32 bits
         (b"Infinity", "not valid JSON"),
         (b"1e999", "not valid JSON"),
         (b"0", "above 0 and at most 1"),

@@ -87,6 +87,18 @@ def test_an_argument_that_is_no_unicode(model: Path) -> None:
     assert json.loads(done.stdout)["labels"][0]["label"] == "sailing"
 
 
+def test_train_never_opens_test(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    (other / "labels.jsonl").unlink()
+    (other / "test.jsonl.gz").write_bytes(b'{"text": "boat", "labels": ["only in test"]}\n')
+    out_of(capsys, "train", other, "--out", tmp_path / "m", "--quiet")
+    assert "only in test" not in list(longtail.load(tmp_path / "m").labels.keys)
+    (other / "test.jsonl.gz").write_bytes(b'{"broken')
+    out_of(capsys, "train", other, "--out", tmp_path / "m2", "--quiet")
+    assert "line 1" in error_of(capsys, 1, "evaluate", tmp_path / "m2", other)
+
+
 def test_settings_reach_the_recipe(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out_of(
         capsys,

@@ -156,3 +156,19 @@ def test_named_fields_are_refused(tmp_path):
     folder = files(tmp_path / "a", train_texts__txt=TEXTS, train_labels__txt=LABELS)
     with pytest.raises(ParameterError, match="the AttentionXML format has no named fields: leave --label-sep ';' out"):
         read(folder, label_sep=";")
+
+
+def test_labels_of_a_text_that_is_skipped_are_no_labels(tmp_path, caplog):
+    folder = files(tmp_path / "a", train_texts__txt=b"one\n\xff\nthree\n", train_labels__txt="x\nonly here\nx y\n")
+    with pytest.raises(DataError, match="invalid UTF-8"):
+        read(folder)
+    corpus = read(folder, on_bad_line="skip")
+    assert list(corpus.train.texts) == ["one", "three"] and list(corpus.labels.keys) == ["x", "y"]
+    assert rows(corpus.train, corpus.labels) == [["x"], ["x", "y"]]
+    assert "a point without labels" not in caplog.text and "skipped 1 bad line(s)" in caplog.text
+
+
+def test_a_long_blank_text_is_an_empty_one(tmp_path, caplog):
+    folder = files(tmp_path / "a", train_texts__txt=f"one\n{' ' * 60}\n\u3000\n", train_labels__txt="x\ny\ny\n")
+    assert len(read(folder).train) == 3
+    assert "an empty text was kept: 2 time(s), the first in train_texts.txt, line 2" in caplog.text

@@ -3,6 +3,7 @@
 import json
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,22 +59,33 @@ def test_equal_to_what_was_written_and_mapped(tmp_path, features):
     assert found.with_validation(0).digest == corpus.with_validation(0).digest
 
 
-def test_opening_reads_no_content(tmp_path, monkeypatch):
+def test_opening_reads_little(tmp_path, monkeypatch):
     corpus = made(200_000, 20_000)
     write(corpus, tmp_path / "out", "native")
+    monkeypatch.setattr(native, "VERIFIED", 1 << 20)
+    hashed = []
+    check_sum = npy.check_sum
+
+    def count(path, entry):
+        hashed.append(entry["bytes"])
+        check_sum(path, entry)
 
     def never(*_):
         raise AssertionError("hashed or counted on opening")
 
-    monkeypatch.setattr(npy, "check_sum", never)
+    monkeypatch.setattr(npy, "check_sum", count)
     monkeypatch.setattr(Texts, "digest", never)
     monkeypatch.setattr(Labels, "_index", property(never))
     monkeypatch.setattr(corpus_module.Dataset, "label_counts", never)
     taken = []
     for _ in range(5):
+        hashed.clear()
         start = time.perf_counter()
         read(tmp_path / "out")
         taken.append(time.perf_counter() - start)
+        sizes = sorted(entry["bytes"] for entry in manifest(tmp_path / "out")["arrays"].values())
+        assert sorted(hashed) == sizes[: len(hashed)]  # the smallest files, as far as they go
+        assert sum(hashed) <= 1 << 20 < sum(sizes[: len(hashed) + 1])
     assert min(taken) < 0.05  # milliseconds; reading all of it takes many times that
 
 
@@ -128,6 +140,11 @@ def test_a_model_folder_is_not_a_corpus(tmp_path):
         read(tmp_path / "empty", format="native")
     with pytest.raises(DataError, match="no such file or folder"):
         read(tmp_path / "nowhere", format="native")
+
+
+def test_the_manual_names_the_manifest():
+    manual = (Path(__file__).parent.parent / "docs" / "format.md").read_text(encoding="utf-8")
+    assert f"| corpus | `{native.MANIFEST}` | `{native.KIND}` |" in manual
 
 
 def test_named_fields_are_refused(tmp_path):

@@ -17,7 +17,10 @@ from longtail import _native
 from longtail.core.errors import DataError, ParameterError
 from longtail.core.labels import Propensity
 from longtail.data.formats import repository
+from longtail.data.options import ReadOptions
 from longtail.data.parse import sparse_text
+from longtail.data.parse.labelspace import decimal_keys
+from longtail.data.parse.text_lines import read_list, read_texts
 from longtail.data.read import detect, read
 
 
@@ -420,6 +423,39 @@ def test_raw_texts_with_ids_in_front(tmp_path):
     assert list(read(folder).train.texts) == ["one -> two", "plain", "three"]
 
 
+LINES = st.lists(
+    st.sampled_from(["B1->one", "B2->", "", "->x", "a b->c", " B3 ->x->y", "é->漢", "plain", "x-", ">y"])
+    | st.text("ab ->\u3000é", max_size=8),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(LINES, st.integers(1, 40))
+def test_ids_are_dropped_where_every_line_has_one(tmp_path_factory, lines, block):
+    path = tmp_path_factory.mktemp("ids") / "x.txt"
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    cut = [line.partition("->") for line in lines]
+    every = all(not line or (mark and len(name.split()) == 1) for line, (name, mark, _) in zip(lines, cut, strict=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longtail.data.parse.lines.CHUNK", block)
+        found = read_texts(path, ReadOptions(), ids=True)
+        assert list(found.texts) == ([text for _, _, text in cut] if every else lines)
+        assert read_list(path, ReadOptions(), ids=True) == found.texts
+        assert list(read_texts(path, ReadOptions()).texts) == lines
+
+
+def test_dropping_ids_stays_near_the_result_in_memory(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("".join(f"B{i:06d}->{'some words of a title ' * 2}{i}\n" for i in range(400_000)))
+    tracemalloc.start()
+    texts = read_texts(path, ReadOptions(), ids=True).texts
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(texts) == 400_000 and texts[7] == "some words of a title some words of a title 7"
+    assert peak < 1.7 * (texts.data.nbytes + texts.offsets.nbytes) + 16 * 2**20
+
+
 def test_matrices_of_different_length(tmp_path):
     folder = files(tmp_path / "a", trn_X_Y__txt=WEIGHTS, trn_X_Xf__txt="2 4\n0:1\n1:1\n")
     refused(folder, "trn_X_Xf.txt has 2 points, but trn_X_Y.txt has 3 rows of labels")
@@ -524,6 +560,36 @@ def test_json_without_a_list_numbers_the_labels(tmp_path):
     for wrong in (-1, 2**40, "x"):
         folder = files(tmp_path / "bad", trn__json=json_lines(point(ind=[0]), point(ind=[wrong])))
         refused(folder, "a label must be a key (text) or a whole number of at least 0", line=2, found=wrong)
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_an_absurd_number_is_no_label(tmp_path, skip):
+    points = [point(ind=[i % 50]) for i in range(300)]
+    folder = files(tmp_path / "Cat", trn__json=json_lines(*points, point(ind=[1, 2_000_000_000]), *points))
+    options = {"on_bad_line": "skip"} if skip else {}
+    refused(folder, "at most 1,060,199 is believed", name="trn.json", line=301, found=2_000_000_000, **options)
+    folder = files(tmp_path / "far", trn__json=json_lines(*points, point(ind=[1_030_099])))
+    keys = read(folder).labels.keys
+    assert len(keys) == 1_030_100 and keys[-1] == "1030099"
+    files(folder, tst__json=json_lines(point(ind=[1_030_201])))  # of 301 + 1 occurrences
+    refused(folder, "at most 1,030,199 is believed", name="tst.json", line=1, found=1_030_201)
+
+
+def test_labels_of_a_skipped_point_are_not_counted(tmp_path):
+    bad = {**point(ind=[7, 3]), "target_rel": [1, 5]}
+    folder = files(tmp_path / "Cat", trn__json=json_lines(point(ind=[4]), bad))
+    assert len(read(folder, on_bad_line="skip").labels) == 5
+
+
+@given(st.integers(0, 1234), st.integers(1, 60))
+def test_decimal_keys(L, block):
+    assert list(decimal_keys(L, block)) == [str(i) for i in range(L)]
+
+
+def test_many_decimal_keys():
+    keys = decimal_keys(3_000_000)
+    assert len(keys) == 3_000_000 and keys[2_999_999] == "2999999" and keys[1_048_576] == "1048576"
+    assert len(keys.data) == 10 + 2 * 90 + 3 * 900 + 4 * 9000 + 5 * 90_000 + 6 * 900_000 + 7 * 2_000_000
 
 
 def test_one_json_file_and_fields_by_name(tmp_path):

@@ -82,6 +82,11 @@ def test_group_column(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", "text,tags,src\nx,a,one\ny,b,two\n")
     groups = read(path, group_by="src").train.groups
     assert groups is not None and list(groups) == ["one", "two"]
+    path = write(tmp_path / "x.csv", "text,tags,src\nx,a,\ny,b,two\n")  # an empty cell: no group
+    assert list(read(path, group_by="src").train.groups or []) == ["", "two"]
+    for keys in (["one", None], pa.array([1, None], pa.int32())):
+        path = write_parquet(tmp_path / "x.parquet", {"text": ["x", "y"], "tags": ["a", "b"], "src": keys})
+        assert list(read(path, group_by="src").train.groups or []) == [str(keys[0]), ""]
 
 
 def test_a_folder_has_parts_a_label_list_and_about(tmp_path: Path) -> None:
@@ -181,6 +186,38 @@ def test_empty_cells_say_nothing_about_the_separator(tmp_path: Path, caplog: pyt
     assert "a point without labels was kept: 5,000 time(s), the first in x.csv, line 2" in caplog.text
 
 
+def test_the_first_thousand_cells_count_however_large_the_rows_are(tmp_path: Path) -> None:
+    long = "word " * 500  # 2.5 kB: the first 1,000 rows are in several blocks and chunks
+    rows = "".join(f"{long},{'a;b' if i == 990 else 'c'}\n" for i in range(1500))
+    corpus = read(write(tmp_path / "x.csv", f"text,tags\n{rows}"))
+    assert points(corpus)[990][1] == ["a", "b"] and points(corpus)[0][1] == ["c"]
+    rows = "".join(f"{long},{'a;b' if i == 1001 else 'c'}\n" for i in range(1500))
+    with pytest.raises(DataError, match="holds ';'") as caught:
+        read(write(tmp_path / "x.csv", f"text,tags\n{rows}"))
+    assert caught.value.line == 1003
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_cells_are_looked_at_over_chunks_until_there_are_enough(
+    tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = ["", *(["a", "", "b", ""] * 100), "c;d", *["e"] * 50]
+    if ending == "csv":
+        path = write(tmp_path / "x.csv", "text,tags\n" + "".join(f"t,{cell}\n" for cell in cells))
+        monkeypatch.setattr("longtail.data.parse.csv_rows.ROWS", 7)
+    else:
+        column = [cell or None for cell in cells]
+        path = write_parquet(tmp_path / "x.parquet", {"text": ["t"] * len(cells), "tags": column})
+        monkeypatch.setattr("longtail.data.formats.table.BATCH", 7)
+    expected = [cell.split(";") if cell else [] for cell in cells]
+    assert [row for _, row in points(read(path))] == expected  # all of the file: fewer than 1,000
+    monkeypatch.setattr("longtail.data.parse.columns.SAMPLE", 201)
+    assert [row for _, row in points(read(path))] == expected
+    monkeypatch.setattr("longtail.data.parse.columns.SAMPLE", 200)
+    with pytest.raises(DataError, match="holds ';'"):
+        read(path)
+
+
 def test_separators_of_several_characters_and_tab(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", "text,tags\nx,a :: b\ny,c\td\n")
     assert [row for _, row in points(read(path, label_sep="::"))] == [["a", "b"], ["c\td"]]
@@ -208,6 +245,15 @@ def test_quotes_newlines_and_lines_in_messages(tmp_path: Path) -> None:
     assert caught.value.line == 9 and caught.value.found == ["three"]
     corpus = read(path, on_bad_line="skip")
     assert points(corpus) == [('one, "quoted"\nsecond line\n\nfourth', ["a"]), ("two", ["b"]), ("four", ["c"])]
+
+
+def test_a_line_of_nul_bytes_costs_no_other_row(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(tmp_path / "x.csv", "text,tags\na,x\n\0\nb,y\n\0\0 \n\nc,x\n\0")
+    with pytest.raises(DataError, match="NUL") as caught:
+        read(path)
+    assert caught.value.line == 3
+    assert points(read(path, on_bad_line="skip")) == [("a", ["x"]), ("b", ["y"]), ("c", ["x"])]
+    assert f"skipped 3 bad line(s); the first: {path}, line 3: a NUL byte" in caplog.text
 
 
 def test_filter_pairs_count_all_records(tmp_path: Path) -> None:

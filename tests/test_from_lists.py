@@ -74,6 +74,8 @@ def test_label_texts(caplog: pytest.LogCaptureFixture) -> None:
 def test_groups_and_texts_object() -> None:
     corpus = corpus_from_lists(Texts.of(TEXTS), [["a"], ["b"], ["a"]], groups=["g", 7, "g"], name="mine")
     assert list(corpus.train.groups or []) == ["g", "7", "g"] and corpus.name == "mine"
+    corpus = corpus_from_lists(TEXTS, [["a"], ["b"], ["a"]], groups=["g", None, "g"])  # None: no group
+    assert list(corpus.train.groups or []) == ["g", "", "g"]
 
 
 ROWS = [["a"], ["b"], ["c"]]
@@ -102,12 +104,12 @@ ROWS = [["a"], ["b"], ["c"]]
         (TEXTS, [[True], ["b"], ["c"]], {}, "the labels of text 0: True"),
         (TEXTS, [[], [], []], {}, "no text has a label"),
         (TEXTS, sp.csr_matrix((3, 4)), {}, "no text has a label"),
-        (TEXTS, sp.csr_matrix([[1, 0], [0, np.nan], [0, 1]]), {}, "row 1, column 1 holds nan"),
-        (TEXTS, sp.csr_matrix([[1, 0], [0, 1], [2, 1]]), {}, "row 2, column 0 holds 2.0"),
-        (TEXTS, sp.csr_matrix([[1, 0], [0, 1], [-1, 1]]), {}, "row 2, column 0 holds -1.0"),
+        (TEXTS, sp.csr_matrix([[1, 0], [0, np.nan], [0, 1]]), {}, r"at most 1 \(row 1, column 1\); found nan"),
+        (TEXTS, sp.csr_matrix([[1, 0], [0, 1], [2, 1]]), {}, r"row 2, column 0\); found 2.0"),
+        (TEXTS, sp.csr_matrix([[1, 0], [0, 1], [-1, 1]]), {}, r"row 2, column 0\); found -1.0"),
         (TEXTS, np.eye(3), {}, "wrap indicators in scipy.sparse.csr_matrix"),
         (TEXTS, ROWS, {"groups": ["g"]}, "3 texts but 1 groups"),
-        (TEXTS, ROWS, {"groups": ["g", None, "h"]}, "groups must be a list of strings; item 1 is None"),
+        (TEXTS, ROWS, {"groups": ["g", 1.5, "h"]}, "groups must be a list of strings; item 1 is 1.5"),
         (TEXTS, ROWS, {"label_texts": {"a": None}}, "'a' has None"),
         (TEXTS, ROWS, {"label_texts": {None: "x"}}, "label_texts: None"),
         (TEXTS, sp.eye(3).tocsr(), {"label_texts": {"7": "x"}}, "label_texts names '7'"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,6 +101,31 @@ def test_bad_rows_and_arguments() -> None:
     with pytest.raises(ParameterError, match="got one string 'ab'"):
         Texts.of("ab")
     assert repr(Texts.of(["a", "b", "c", "d"])) == "Texts(4: 'a', 'b', 'c', …)"
+
+
+@pytest.mark.parametrize("offsets", [[0, 9], [-1, 2], [0, 2, 1], [0, 5, 2], [0, -7, 2], [2, 1, 2]])
+def test_offsets_that_fall_or_reach_outside_are_refused(offsets: list[int]) -> None:
+    data, cut = np.frombuffer(b"ab", np.uint8), np.array(offsets, np.int64)
+    good = Texts.of(["ab", "cd"])
+    index = _native.TermIndex(good.data, good.offsets, (1, 1))
+    for kernel in (
+        lambda: _native.count_words(data, cut),
+        lambda: _native.hash_texts(data, cut),
+        lambda: _native.fit_terms(data, cut),
+        lambda: _native.TermIndex(data, cut, (1, 1)),
+        lambda: index.count(data, cut),
+        lambda: _native.gather_texts(data, cut, np.arange(len(cut) - 1)),
+    ):
+        with pytest.raises(ValueError, match="texts: offsets"):
+            kernel()
+    assert _native.gather_texts(data, np.array([0, 2, 9], np.int64), np.array([0]))[0].tobytes() == b"ab"
+
+
+def test_modules_that_native_code_names_exist() -> None:
+    source = Path(__file__).parent.parent / "longtail" / "_native" / "src"
+    named = {name for file in source.glob("*") for name in re.findall(r"\blongtail(?:\.\w+)+", file.read_text("utf-8"))}
+    assert "longtail.data.parse.sparse_text" in named
+    assert all(importlib.util.find_spec(name) for name in named)
 
 
 # Every version of Python carries this old table: what it knows is the same in all newer ones.

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +127,57 @@ def test_groups_and_other_fields(tmp_path: Path) -> None:
     assert list(read(tmp_path, text="body", labels="tags").train.groups or []) == ["s", "t"]
     numbers = lines({"text": "T", "labels": ["a"], "src": 7})  # numbers are keys too
     assert list(read(folder(tmp_path, train=numbers)).train.groups or []) == ["7"]
+
+
+def test_null_is_no_group(tmp_path: Path) -> None:
+    train = lines(*({"text": f"t{i}", "labels": ["a"], "src": src} for i, src in enumerate(["s", None, 3, None, "s"])))
+    groups = read(folder(tmp_path, train=train), group_by="src").train.groups
+    assert list(groups or []) == ["s", "", "3", "", "s"]
+
+
+@pytest.mark.parametrize("stem", ["dev", "valid", "validation", "val"])
+def test_a_validation_part_is_found_by_its_usual_names(tmp_path: Path, stem: str) -> None:
+    folder(tmp_path, train=lines({"text": "x", "labels": ["a"]}), **{stem: lines({"text": "y", "labels": ["b"]})})
+    corpus = read(tmp_path)
+    assert corpus.dev is not None and list(corpus.dev.texts) == ["y"]
+
+
+COMMA = """
+import locale, sys
+from longtail.data.read import read
+locale.setlocale(locale.LC_NUMERIC, sys.argv[2])
+assert locale.localeconv()["decimal_point"] == ","
+print(read(sys.argv[1]).train.Y.toarray().tolist())
+"""
+
+
+def test_numbers_do_not_depend_on_the_locale(tmp_path: Path) -> None:
+    made = subprocess.run(
+        ["localedef", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "comma")], capture_output=True, check=False
+    ) if shutil.which("localedef") else None  # fmt: skip
+    if made is None or made.returncode:
+        pytest.skip("no locale with a decimal comma can be made here")
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"text": "x", "labels": ["a", "b"], "weights": [0.25, 5e-1], "more": 1.5e3}\n')
+    environment = os.environ | {"LOCPATH": str(tmp_path)}
+    arguments = [sys.executable, "-c", COMMA, str(path), "comma"]
+    found = subprocess.run(arguments, capture_output=True, text=True, env=environment, check=False)
+    assert found.stdout.strip() == "[[0.25, 0.5]]", found.stderr
+
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.from_regex(r"-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=10))
+def test_numbers_are_read_as_the_nearest_double(texts: list[str]) -> None:
+    finite = [text for text in texts if math.isfinite(float(text))]
+    found = _native.json_columns(f'{{"n": [{", ".join(finite)}]}}\n'.encode(), numbers=["n"])
+    assert found is not None and found.numbers[0][1].tolist() == [float(text) for text in finite]
+    if len(finite) < len(texts):  # too large for a double: the full parser refuses them
+        assert _native.json_columns(f'{{"n": [{", ".join(texts)}]}}\n'.encode(), numbers=["n"]) is None
 
 
 def test_label_strings_are_cut_when_asked(tmp_path: Path) -> None:

@@ -42,6 +42,26 @@ def test_at_most_ten_thousand() -> None:
     assert len(held_out_rows(dataset(distinct(120_000)), seed=3)) == 10_000
 
 
+def test_groups_do_not_take_it_above_ten_thousand() -> None:
+    groups = np.repeat([f"g{i}" for i in range(22)], 9000)
+    data = dataset(["same text for all"] * len(groups), groups.tolist())
+    for seed in range(3):
+        rows = held_out_rows(data, seed)
+        assert len(rows) == 9000 and len(set(groups[rows])) == 1
+    large = np.repeat([f"g{i}" for i in range(5)], 12_000)  # all are larger: one of them alone
+    assert len(held_out_rows(dataset(["same"] * len(large), large.tolist()), seed=0)) == 12_000
+
+
+def test_points_with_an_empty_key_are_in_no_group() -> None:
+    texts = distinct(3000)
+    alone = held_out_rows(dataset(texts, [""] * 3000), seed=2)
+    assert np.array_equal(alone, held_out_rows(dataset(texts), seed=2))
+    mixed = held_out_rows(dataset(texts, [""] * 2000 + [f"g{i // 100}" for i in range(1000)]), seed=2)
+    held = mixed[mixed >= 2000]
+    assert len(held) % 100 == 0 and len(np.unique(held // 100)) * 100 == len(held)  # groups are whole
+    assert 0 < len(mixed[mixed < 2000]) <= 300
+
+
 @pytest.mark.parametrize("n", [0, 1])
 def test_too_few(n: int) -> None:
     with pytest.raises(DataError, match="too few to hold a validation part out of"):

@@ -282,7 +282,6 @@ def features_test(corpus: Corpus) -> Corpus:
         (lambda c: replace(c, train=c.train.take(np.array([0]))), "counts are those of 2 points, of which train has 1"),
         (lambda c: replace(c, labels=c.labels.remove(["a"])), "cannot hold removed labels; found 1"),
         (no_points, "the dev part holds no point"),
-        (lambda c: replace(c, test=replace(c.test, Y=c.test.Y * np.float32(2))), "weight in test is not above 0"),
         (lambda c: replace(c, test=replace(c.test, groups=None)), "some parts have group keys, others none"),
         (features_test, "some parts have texts, others features"),
         (lambda c: replace(c, labels=replace(c.labels, keys=Texts.of(["a", "a", "b"]))), "holds a key twice"),

@@ -50,12 +50,12 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_data(args: argparse.Namespace, path: str | None = None) -> Any:
-    """The corpus that the arguments name."""
+def read_data(args: argparse.Namespace, *, test: bool = True) -> Any:
+    """The corpus that the arguments name; its test part only where it is asked for."""
     from longtail.data.read import read
 
     return read(
-        path or args.data,
+        args.data,
         format=args.format,
         text=args.text,
         labels=args.labels,
@@ -63,6 +63,7 @@ def read_data(args: argparse.Namespace, path: str | None = None) -> Any:
         group_by=args.group_by,
         on_bad_line=args.on_bad_line,
         progress=progress(args),
+        test=test,
     )
 
 

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
     )
     made.check_run(circumstances)
     check_out(args)
-    model = made.fit(read_data(args), circumstances)
+    model = made.fit(read_data(args, test=False), circumstances)
     if args.out is not None:
         model.save(args.out, overwrite=args.overwrite)
     if not args.quiet:

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail import _native
 from longtail.core.errors import DataError, ParameterError
+from longtail.core.texts import Texts
 
 log = logging.getLogger("longtail")
 OnBadLine = Literal["error", "skip"]
@@ -41,6 +46,18 @@ class Checks:
         """`count` things were mended, the first of them at `line`."""
         seen, first = self.mended.get(what, (0, f"{where.name}, line {line}"))
         self.mended[what] = (seen + count, first)
+
+    def note_empty(self, texts: Texts, where: Path, lines: NDArray[np.int64]) -> None:
+        """Note the texts, which stand on `lines`, that hold nothing but white space: they are kept."""
+        starts = texts.offsets[:-1]
+        begins = np.zeros(len(texts), np.uint8)  # the first byte of each text, 0 of an empty one
+        full = texts.byte_lengths > 0
+        begins[full] = texts.data[starts[full]]
+        doubtful = np.flatnonzero((begins <= ord(" ")) | (begins >= 0x80))  # other texts begin with a word
+        some = texts.take(doubtful)
+        blank = doubtful[_native.count_words(some.data, some.offsets) == 0]
+        if len(blank):
+            self.mend("an empty text was kept", where, int(lines[blank[0]]), len(blank))
 
     def tell(self) -> None:
         """Log what was skipped and mended."""

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from longtail.core.errors import DataError, UnsupportedError
 from longtail.core.texts import Texts
+from longtail.data.sparse import move_columns, pairs, sound, targets
+from longtail.data.sparse import without as without
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +23,10 @@ class Dataset:
     `x`: texts, or an N×D CSR float32 feature matrix. `Y`: N×L CSR float32, values in (0, 1], soft targets
     allowed. `ignore`: optional N×L boolean CSR of pairs that count neither as positive nor as negative (the
     field's "filter pairs"). `groups`: optional key of each point; points of one group stay on one side of
-    a split.
+    a split, and a point with an empty key is in no group.
+
+    Y and ignore are kept with columns that rise within each row: given otherwise they are copied, sorted, stored
+    zeros dropped, and of an entry that stands twice the largest stays. What was given is never changed.
     """
 
     x: Texts | sp.csr_matrix
@@ -30,6 +35,11 @@ class Dataset:
     groups: Texts | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "Y", targets(self.Y))
+        if self.ignore is not None:
+            object.__setattr__(self, "ignore", pairs(self.ignore))
+        if not isinstance(self.x, Texts):
+            object.__setattr__(self, "x", sound(self.x, "features"))
         N = self.Y.shape[0]
         points = len(self.x) if isinstance(self.x, Texts) else self.x.shape[0]
         if points != N:
@@ -119,23 +129,3 @@ class Dataset:
                 ):
                     hasher.update(np.ascontiguousarray(array, kind).data)
         return hasher.hexdigest()
-
-
-def move_columns(matrix: sp.csr_matrix, columns: NDArray[np.int64], width: int) -> sp.csr_matrix:
-    """Column j moved to `columns[j]` of `width`; columns sent to −1 are dropped."""
-    target = columns[matrix.indices]
-    keep = target >= 0
-    indptr = np.concatenate([[0], np.cumsum(keep)])[matrix.indptr]
-    moved = sp.csr_matrix((matrix.data[keep], target[keep].astype(np.int32), indptr), shape=(matrix.shape[0], width))
-    moved.sort_indices()
-    return moved
-
-
-def without(matrix: sp.csr_matrix, pairs: sp.csr_matrix) -> sp.csr_matrix:
-    """`matrix` without the entries stored in `pairs`."""
-    mask = sp.csr_matrix((np.ones(pairs.nnz, np.float32), pairs.indices, pairs.indptr), shape=pairs.shape)
-    hit = matrix.multiply(mask).tocsr()
-    left = (matrix - hit).tocsr()
-    left.eliminate_zeros()
-    left.sort_indices()
-    return left.astype(np.float32)

@@ -13,8 +13,9 @@ from longtail.core.errors import DataError, ParameterError, shorten
 from longtail.core.labels import Labels
 from longtail.core.texts import Texts
 from longtail.data.corpus import Corpus
-from longtail.data.dataset import Dataset, move_columns
-from longtail.data.parse.labelspace import InferredLabels
+from longtail.data.dataset import Dataset
+from longtail.data.parse.labelspace import InferredLabels, numbered
+from longtail.data.sparse import csr, targets
 
 log = logging.getLogger("longtail")
 
@@ -32,7 +33,7 @@ def corpus_from_lists(
     `labels`: for each text a list of keys, strings or whole numbers of at least 0; or an N×L scipy sparse matrix
     with weights in (0, 1], whose columns' numbers are the keys. `label_texts`: the texts of labels by key; a key
     that no text has becomes a label too. `groups`: a key for each text; texts of one group stay on one side of
-    a split.
+    a split, and one with None is in no group.
     """
     points = _strings(texts, "texts")
     if not len(points):
@@ -43,7 +44,7 @@ def corpus_from_lists(
         Y, space = _from_rows(labels, () if label_texts is None else label_texts)
     if Y.shape[0] != len(points):
         raise ParameterError(f"{len(points):,} texts but labels for {Y.shape[0]:,}; the two must be of one length")
-    keys = None if groups is None else _strings(groups, "groups", numbers=True)
+    keys = None if groups is None else _strings(groups, "groups", keys=True)
     if keys is not None and len(keys) != len(points):
         raise ParameterError(f"{len(points):,} texts but {len(keys):,} groups; the two must be of one length")
     if label_texts is not None:
@@ -51,15 +52,15 @@ def corpus_from_lists(
     return Corpus(name, Dataset(points, Y, groups=keys), space)
 
 
-def _strings(items: Iterable[Any], what: str, numbers: bool = False) -> Texts:
-    """A list of strings, checked; with `numbers`, whole numbers become strings."""
+def _strings(items: Iterable[Any], what: str, keys: bool = False) -> Texts:
+    """A list of strings, checked; with `keys`, whole numbers become strings, and None an empty one."""
     if isinstance(items, Texts):
         return items
     if isinstance(items, str) or not isinstance(items, Iterable) or sp.issparse(items):
         raise ParameterError(f"{what} must be a list of strings; got {shorten(items)}")
     found = list(items)
-    if numbers:
-        found = [str(item) if _is_whole(item) else item for item in found]
+    if keys:
+        found = ["" if item is None else str(item) if _is_whole(item) else item for item in found]
     for i, item in enumerate(found):
         if not isinstance(item, str):
             raise ParameterError(f"{what} must be a list of strings; item {i} is {shorten(item)}")
@@ -82,20 +83,26 @@ def _from_rows(labels: Any, more: Iterable[Any]) -> tuple[sp.csr_matrix, Labels]
     rows = [_row(row, i) for i, row in enumerate(labels)]
     flat = [label for row in rows for label in row]
     space = InferredLabels()
-    columns = space.columns([*flat, *(int(key) if _is_whole(key) else key for key in more)])
-    if (columns < 0).any():
-        at = int(np.argmax(columns < 0))
+    values = [*flat, *(int(key) if _is_whole(key) else key for key in more)]
+    codes = space.look(values)
+    if (codes < 0).any():
+        at = int(np.argmax(codes < 0))
         where = "label_texts" if at >= len(flat) else f"the labels of text {_row_of(rows, at)}"
         found = [*flat, *more][at]
         raise ParameterError(f"a label must be a string or a whole number of at least 0; {where}: {shorten(found)}")
+    columns = space.columns(values)[: len(flat)]
     try:
         found_labels, final = space.finish()
     except DataError:
         raise ParameterError("no text has a label: nothing can be learnt") from None
-    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    shape = (len(rows), len(found_labels))
-    Y = sp.csr_matrix((np.ones(len(flat), np.float32), columns[: len(flat)], indptr), shape=shape)
-    return _once(move_columns(Y, final, len(found_labels))), found_labels
+    indptr = np.append(0, np.cumsum([len(row) for row in rows], dtype=np.int64))
+    final_columns = columns if final is None else final[columns]
+    Y = csr(indptr, final_columns.astype(np.int32), np.ones(len(flat), np.float32), (len(rows), len(found_labels)))
+    each_once = targets(Y)
+    if each_once.nnz < Y.nnz:
+        twice = f"{Y.nnz - each_once.nnz:,}"
+        log.warning("a label stood twice with one text and was counted once: %s time(s)", twice)
+    return each_once, found_labels
 
 
 def _row(row: Any, i: int) -> list[Any]:
@@ -115,32 +122,15 @@ def _row_of(rows: list[list[Any]], at: int) -> int:
     return int(np.searchsorted(np.cumsum([len(row) for row in rows]), at, side="right"))
 
 
-def _once(Y: sp.csr_matrix) -> sp.csr_matrix:
-    """Y with every label counted once in a row, said where one stood twice."""
-    before = Y.nnz
-    Y.sum_duplicates()
-    if Y.nnz < before:
-        log.warning("a label stood twice with one text and was counted once: %s time(s)", f"{before - Y.nnz:,}")
-        Y.data[:] = 1
-    return Y
-
-
 def _from_matrix(matrix: Any) -> tuple[sp.csr_matrix, Labels]:
     """Y and labels of an indicator matrix: the key of a label is the number of its column."""
-    Y = sp.csr_matrix(matrix, dtype=np.float32, copy=True)
-    Y.sum_duplicates()
-    Y.eliminate_zeros()
-    wrong = ~((Y.data > 0) & (Y.data <= 1))  # NaN fails both
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        row = int(np.searchsorted(Y.indptr, at, side="right")) - 1
-        raise ParameterError(
-            f"the weights of a label matrix must be above 0 and at most 1; row {row}, column {Y.indices[at]} "
-            f"holds {float(Y.data[at])!r}"
-        )
+    try:
+        Y = targets(matrix)
+    except DataError as error:
+        raise ParameterError(f"the label matrix: {error.problem}; found {error.found!r}") from None
     if not Y.nnz:
         raise ParameterError("no text has a label: nothing can be learnt")
-    return Y, Labels(Texts.of([str(column) for column in range(Y.shape[1])]))
+    return Y, numbered(Y.shape[1])
 
 
 def _label_texts(labels: Labels, given: Mapping[Any, Any]) -> Texts:

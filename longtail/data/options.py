@@ -13,7 +13,7 @@ class ReadOptions:
     """`text`, `labels`, `group_by` name fields or columns; `label_sep` cuts a label column.
 
     `text` may name several fields joined by commas: their contents are joined by a blank. None stands for
-    the format's usual names.
+    the format's usual names. Parts that are not in `parts` are not opened, nor do labels come from them.
     """
 
     text: str | None = None
@@ -22,3 +22,4 @@ class ReadOptions:
     group_by: str | None = None
     checks: Checks = field(default_factory=Checks)
     progress: Progress = field(default_factory=Progress)
+    parts: tuple[str, ...] = ("train", "dev", "test")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +29,27 @@ def read(
     group_by: str | None = None,
     on_bad_line: OnBadLine = "error",
     progress: Progress | None = None,
+    test: bool = True,
 ) -> Corpus:
     """Read a folder or file, or a bundled corpus by its name ("debian-related").
 
     The format is found by looking, or forced by `format`. `text`, `labels`, `group_by` name fields or
     columns and `label_sep` cuts a label column, where the format has such; `on_bad_line="skip"` leaves bad
-    lines out and says how many. Nothing is ever written beside the data.
+    lines out and says how many. With `test=False` the test part is left alone, as `longtail train` does. Nothing is
+    ever written beside the data.
     """
     place = locate(path)
     chosen = formats[format] if format else detect(place)
     checks = Checks(on_bad_line)
-    options = ReadOptions(text, labels, label_sep, group_by, checks, progress or Progress())
+    parts = ("train", "dev", "test") if test else ("train", "dev")
+    options = ReadOptions(text, labels, label_sep, group_by, checks, progress or Progress(), parts)
     try:
         corpus = chosen.read(place, options)
     except DataError as error:
         check_gzip(error.where)  # a damaged file has nonsense on its lines: that it is damaged is the thing to say
         raise
+    if not test:  # formats that do not hold their parts in files of their own have read it
+        corpus = replace(corpus, test=None)
     checks.tell()
     log.info("read %s as %s: %r", place, chosen.name, corpus)
     return corpus

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable
@@ -19,6 +20,11 @@ from longtail.store import disk
 from longtail.store.lock import LOCK
 
 log = logging.getLogger("longtail")
+# what the writers below make: all that overwriting a corpus may delete
+OUR_FILES = re.compile(
+    r"(train|dev|test|labels)\.jsonl(\.gz)?|(train|val|test)\.txt|(trn|val|tst|lbl)\.json(\.gz)?|corpus(\.longtail)?\.json"
+    r"|(trn|val|tst)_X_(Y|Xf)\.txt|filter_labels_(train|dev|test)\.txt(\.gz)?|data-[0-9a-f]{16}(-2)?|\.lock"
+)
 
 
 def write_native(corpus: Corpus, folder: Path, progress: Progress) -> None:
@@ -77,6 +83,12 @@ def _check_place(folder: Path, overwrite: bool) -> None:
         raise StoreError(f"{folder}: is not empty (it holds {shown}); choose another folder, or say --overwrite")
     if not any(formats[name].matches(folder) for name in formats):
         raise StoreError(f"{folder}: will not be overwritten: it holds no corpus, but {shown}; choose another folder")
+    others = [name for name in names if not OUR_FILES.fullmatch(name)]
+    if others:
+        raise StoreError(
+            f"{folder}: will not be overwritten: beside a corpus it holds {', '.join(map(shorten, others[:3]))}, which "
+            "would be lost; move that away, or choose another folder"
+        )
 
 
 def _put_in_place(new: Path, folder: Path) -> None:

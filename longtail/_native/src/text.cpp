@@ -42,28 +42,33 @@ nb::tuple gather_texts(In<uint8_t> data, In<int64_t> offsets, In<int64_t> rows) 
     return nb::make_tuple(new_data, new_offsets);
 }
 
-// Words of each text, as runs of anything but white space.
-Out<int32_t> count_words(In<uint8_t> data, In<int64_t> offsets) {
+// of(p, end) for the bytes of each text.
+template <typename T, typename Of>
+Out<T> map_texts(const In<uint8_t>& data, const In<int64_t>& offsets, Of of) {
     const int64_t n = check_offsets(data, offsets);
-    auto counts = new_numpy<int32_t>({size_t(n)});
-    int32_t* out = counts.data();
+    auto values = new_numpy<T>({size_t(n)});
+    T* out = values.data();
     const uint8_t* in = data.data();
     const int64_t* cut = offsets.data();
     {
         nb::gil_scoped_release nogil;
-        parallel_for(n, 256, [&](int64_t i) {
-            const uint8_t *p = in + cut[i], *end = in + cut[i + 1];
-            int32_t words = 0;
-            bool inside = false;
-            while (p < end) {
-                const bool space = char_kind(next_code(p, end)) & kSpace;
-                words += !space && !inside;
-                inside = !space;
-            }
-            out[i] = words;
-        });
+        parallel_for(n, 256, [&](int64_t i) { out[i] = of(in + cut[i], in + cut[i + 1]); });
     }
-    return counts;
+    return values;
+}
+
+// Words of each text, as runs of anything but white space.
+Out<int32_t> count_words(In<uint8_t> data, In<int64_t> offsets) {
+    return map_texts<int32_t>(data, offsets, [](const uint8_t* p, const uint8_t* end) {
+        int32_t words = 0;
+        bool inside = false;
+        while (p < end) {
+            const bool space = char_kind(next_code(p, end)) & kSpace;
+            words += !space && !inside;
+            inside = !space;
+        }
+        return words;
+    });
 }
 
 uint64_t mix(uint64_t h) {
@@ -104,24 +109,14 @@ void fold_text(const uint8_t* p, const uint8_t* end, std::string& out) {
 
 // A 64-bit hash of each text, or (fold) of its folded form.
 Out<uint64_t> hash_texts(In<uint8_t> data, In<int64_t> offsets, uint64_t seed, bool fold) {
-    const int64_t n = check_offsets(data, offsets);
-    auto hashes = new_numpy<uint64_t>({size_t(n)});
-    uint64_t* out = hashes.data();
-    const uint8_t* in = data.data();
-    const int64_t* cut = offsets.data();
-    {
-        nb::gil_scoped_release nogil;
-        parallel_for(n, 256, [&](int64_t i) {
-            const uint8_t *p = in + cut[i], *end = in + cut[i + 1];
-            thread_local std::string folded;
-            folded.clear();
-            if (fold) fold_text(p, end, folded);
-            // a text of digits and punctuation alone has nothing to fold to: it stands for itself
-            out[i] = folded.empty() ? hash_bytes(p, end - p, seed)
-                                    : hash_bytes(reinterpret_cast<const uint8_t*>(folded.data()), folded.size(), seed);
-        });
-    }
-    return hashes;
+    return map_texts<uint64_t>(data, offsets, [=](const uint8_t* p, const uint8_t* end) {
+        thread_local std::string folded;
+        folded.clear();
+        if (fold) fold_text(p, end, folded);
+        // a text of digits and punctuation alone has nothing to fold to: it stands for itself
+        return folded.empty() ? hash_bytes(p, end - p, seed)
+                              : hash_bytes(reinterpret_cast<const uint8_t*>(folded.data()), folded.size(), seed);
+    });
 }
 
 }  // namespace

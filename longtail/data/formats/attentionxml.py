@@ -7,14 +7,13 @@ texts, which are cut into tokens. Labels are sorted by name.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail.core.errors import DataError
-from longtail.core.labels import Labels
-from longtail.data.about import propensity_of
 from longtail.data.corpus import Corpus
 from longtail.data.formats import Format
 from longtail.data.options import ReadOptions
@@ -23,11 +22,8 @@ from longtail.data.parse.filters import find_filter
 from longtail.data.parse.labelspace import InferredLabels
 from longtail.data.parse.lines import Block, blocks
 from longtail.data.parse.pairing import check_lengths, join, refuse_fields
-from longtail.data.parse.parts import STEMS, about_of, find_file
+from longtail.data.parse.parts import CODES, STEMS, TEXT, about_of, find_file, finish_labels, make_corpus
 from longtail.data.parse.text_lines import read_texts, without_invalid
-
-TEXT = (".txt", ".txt.gz")
-CODES = {"train": ("trn",), "dev": ("val", "dev"), "test": ("tst",)}  # as in Y.trn.txt
 
 
 def matches(path: Path) -> bool:
@@ -52,7 +48,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     """Read a folder."""
     refuse_fields(options, "the AttentionXML format")
     about = about_of(path)
-    files = {part: (x, y) for part in STEMS if (x := find_texts(path, part)) and (y := find_labels(path, part))}
+    files = {part: (x, y) for part in options.parts if (x := find_texts(path, part)) and (y := find_labels(path, part))}
     if "train" not in files:
         fix = "it must have train_texts.txt or train_raw_texts.txt, and train_labels.txt"
         raise DataError("the folder holds no training part", where=path, fix=fix)
@@ -60,36 +56,37 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     texts, names = {}, {}
     for part, (x, y) in files.items():
         texts[part] = read_texts(x, options)
-        names[part] = LabelLines(y, space, options)
+        names[part] = LabelLines(y, texts[part].good, space, options)
         check_lengths(x, len(texts[part].good), y, len(names[part].builder))
-    try:
-        labels, final = space.finish()
-    except DataError as error:
-        raise DataError(error.problem, where=files["train"][1], fix="check that its lines hold labels") from None
+    labels, final = finish_labels(space, files["train"][1])
     data = {}
     for part, file in texts.items():
         Y = names[part].builder.finish(len(labels), final, file.texts).Y
         good = file.good & names[part].good
         data[part] = join(file.texts, Y, good, path, find_filter(path, part), options.checks)
-    labels = Labels(labels.keys, propensity=propensity_of(about))
-    return Corpus(about.get("name") or path.name, data["train"], labels, data.get("dev"), data.get("test"), about)
+    return make_corpus(path, data, labels, about)
 
 
 class LabelLines:
-    """Label names separated by blanks, a point a line; `good` (N,) says which lines could be read."""
+    """Label names separated by blanks, a point a line; `good` (N,) says which lines could be read.
 
-    def __init__(self, path: Path, space: InferredLabels, options: ReadOptions):
+    The labels of a point whose text could not be read (`wanted`) are passed over: they are those of no point.
+    """
+
+    def __init__(self, path: Path, wanted: NDArray[np.bool_], space: InferredLabels, options: ReadOptions):
         self.path, self.checks = path, options.checks
         self.builder = PointsBuilder(space, options.checks, path)
         bad = [np.empty(0, np.int64)]
         for block in blocks(path, options.progress):
             data, wrong = self._valid(block)
-            bad.append(wrong + (block.first - 1))
+            before = block.first - 1
+            bad.append(wrong + before)
             chunk = _chunk(data, block.first)
-            bare = np.setdiff1d(np.flatnonzero(chunk.lengths == 0), wrong)
+            unwanted = np.flatnonzero(~wanted[before : before + len(chunk.lengths)])
+            bare = np.setdiff1d(np.flatnonzero(chunk.lengths == 0), np.append(wrong, unwanted))
             if len(bare):
                 self.checks.mend("a point without labels was kept", path, block.first + int(bare[0]), len(bare))
-            self.builder.add(chunk)
+            self.builder.add(_emptied(chunk, unwanted) if len(unwanted) else chunk)
         self.good = np.ones(len(self.builder), bool)
         self.good[np.concatenate(bad)] = False
 
@@ -113,6 +110,13 @@ def _chunk(data: bytes, first: int) -> Chunk:
     words = data.split()
     names = b"\n".join(words).decode("utf-8").split("\n") if words else []
     return Chunk(np.arange(first, first + len(ends)), None, names, lengths)
+
+
+def _emptied(chunk: Chunk, rows: NDArray[np.int64]) -> Chunk:
+    """The chunk with no labels in some rows."""
+    full = np.ones(len(chunk.lengths), bool)
+    full[rows] = False
+    return replace(chunk, values=chunk.only(full).values, lengths=np.where(full, chunk.lengths, 0))
 
 
 FORMAT = Format("attentionxml", "AttentionXML, LightXML: train_texts.txt, train_labels.txt, test…", matches, read)

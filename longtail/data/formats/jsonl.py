@@ -1,4 +1,4 @@
-"""JSON lines: a folder of `train.jsonl[.gz]`, `dev…`, `test…`, `labels…`, or one file.
+"""JSON lines: a folder of `train.jsonl[.gz]`, `dev…` (or `valid…`), `test…`, `labels…`, or one file.
 
 A line is an object with `text` and `labels` (integers are rows of the label list, strings are keys), and
 optionally `weights` beside the labels, and a group field. With no label list, labels are inferred. The list
@@ -15,14 +15,13 @@ from longtail import _native
 from longtail.core.errors import DataError
 from longtail.core.labels import Labels
 from longtail.core.texts import Texts, TextsBuilder
-from longtail.data.about import propensity_of, read_about
 from longtail.data.corpus import Corpus
 from longtail.data.formats import Format
 from longtail.data.options import ReadOptions
-from longtail.data.parse.filters import find_filter, with_filter_pairs
-from longtail.data.parse.json_points import Fields, JsonPointsReader, parse_object
+from longtail.data.parse.json_points import Fields, JsonPoints, parse_object
 from longtail.data.parse.labelspace import InferredLabels, LabelSpace, ListedLabels
 from longtail.data.parse.lines import Block, blocks, peek, split_lines
+from longtail.data.parse.parts import about_of, find_file, find_parts, read_parts
 
 ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 
@@ -30,40 +29,21 @@ ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 def matches(path: Path) -> bool:
     """A folder with a train file, or a file of such a name or that begins with a JSON object."""
     if path.is_dir():
-        return find(path, "train") is not None
+        return find_file(path, ["train"], ENDINGS) is not None
     start = peek(path).lstrip()
     # with a field "target_ind" it is a file of the repository, unless its name says otherwise
     return path.name.endswith(ENDINGS) or (start.startswith(b"{") and b'"target_ind"' not in start)
 
 
-def find(folder: Path, stem: str) -> Path | None:
-    """The JSON-lines file of that name in a folder."""
-    return next((p for end in ENDINGS if (p := folder / f"{stem}{end}").is_file()), None)
-
-
 def read(path: Path, options: ReadOptions) -> Corpus:
     """Read a folder, or one file as the training part."""
-    folder = path if path.is_dir() else None
-    about = {} if folder is None else read_about(folder)
-    files = {"train": path} if folder is None else {p: f for p in ("train", "dev", "test") if (f := find(folder, p))}
-    if "train" not in files:
-        raise DataError("the folder holds no train.jsonl or train.jsonl.gz", where=path)
-    listed = None if folder is None else find(folder, "labels")
+    about = about_of(path)
+    listed = find_file(path, ["labels"], ENDINGS) if path.is_dir() else None
     space: LabelSpace = InferredLabels() if listed is None else ListedLabels(read_labels(listed, options))
     text = tuple((options.text or "text").split(","))
     fields = Fields(text, options.labels or "labels", group=options.group_by or about.get("group"))
-    readers = {part: JsonPointsReader(file, space, options, fields) for part, file in files.items()}
-    for reader in readers.values():
-        reader.read()
-    labels, final = space.finish()
-    data = {}
-    for part, reader in readers.items():
-        pairs = None if folder is None else find_filter(folder, part)
-        dataset = reader.builder.finish(len(labels), final)
-        data[part] = with_filter_pairs(dataset, pairs, options.checks, reader.rows(), reader.points)
-    labels = Labels(labels.keys, labels.texts, propensity=propensity_of(about))
-    name = about.get("name") or path.name.split(".")[0]
-    return Corpus(name, data["train"], labels, data.get("dev"), data.get("test"), about)
+    points = JsonPoints(options, fields).points
+    return read_parts(path, find_parts(path, ENDINGS), points, space, options, about, note_bare=False)
 
 
 def read_labels(path: Path, options: ReadOptions) -> Labels:

@@ -1,28 +1,41 @@
 """A corpus in longtail's own form: a folder of memory-mapped arrays that opens in milliseconds.
 
 Holds everything a Corpus has: labels with their counts, propensity constants and tombstones, each part's texts or
-features, Y, ignored pairs and groups, and what `corpus.json` said. The arrays lie as docs/format.md tells; opening
-checks their sizes and types, but does not read them.
+features, Y, ignored pairs and groups, and what `corpus.json` said. The arrays lie as docs/format.md tells.
+
+A damaged folder is refused, and whatever is wrong in it leads no code astray. Opening compares sizes and types of
+all files with the manifest, and the smaller files, up to `VERIFIED` bytes in all, with their checksums. Of the
+others it looks at what points elsewhere (offsets, rows, columns), and at Y; the texts, which are most of a large
+corpus, are not read, but bytes in them that are no text are known as damage when they are met.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
+import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail.core.errors import StoreError
+from longtail.core.errors import DataError, ParameterError, StoreError
+from longtail.core.labels import Labels
+from longtail.core.texts import Texts
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.data.formats import Format
 from longtail.data.options import ReadOptions
 from longtail.data.parse.pairing import refuse_fields
-from longtail.store.folder import open_folder, save_folder
+from longtail.store import npy
+from longtail.store.folder import open_folder, parallel, save_folder
 from longtail.store.parts import pack_csr, pack_labels, pack_texts, unpack_csr, unpack_labels, unpack_texts
 
 MANIFEST = "corpus.longtail.json"
 KIND = "longtail-corpus"
+VERIFIED = 1 << 24  # bytes hashed on opening: about ten milliseconds
 
 
 def matches(path: Path) -> bool:
@@ -33,14 +46,129 @@ def matches(path: Path) -> bool:
 def read(path: Path, options: ReadOptions) -> Corpus:
     """Open a folder that `save` wrote; its arrays stay on disk until they are looked at."""
     refuse_fields(options, "the native format")
-    manifest, arrays = open_folder(path, MANIFEST, KIND, verify=False)
     try:
-        name, about, parts, meta = (manifest[key] for key in ("name", "about", "parts", "labels"))
-        data = {part: _unpack(part, arrays, path) for part in parts}
-        labels = unpack_labels("labels", arrays, meta, check=False)
+        manifest, arrays = open_folder(path, MANIFEST, KIND, verify=False)
+        folder = Opened(path, manifest, arrays)
+        folder.verify(VERIFIED)
+        return folder.corpus()
+    except StoreError:
+        raise
+    except Exception as error:  # a damaged header makes numpy raise anything, a damaged manifest any of ours
+        raise StoreError(f"{path}: the folder is damaged ({error}); make the corpus again") from error
+
+
+class Opened:
+    """The arrays of a folder, and what makes a corpus of them."""
+
+    def __init__(self, path: Path, manifest: dict[str, Any], arrays: Mapping[str, NDArray[Any]]):
+        self.path, self.manifest, self.arrays = path, manifest, arrays
+
+    def verify(self, limit: int) -> None:
+        """Compare files with their checksums, the smallest first, up to `limit` bytes in all."""
+        entries = sorted(self.manifest["arrays"].values(), key=lambda entry: entry["bytes"])
+        total = itertools.accumulate(entry["bytes"] for entry in entries)
+        small = [entry for entry, so_far in zip(entries, total, strict=True) if so_far <= limit]
+        folder = self.path / self.manifest["generation"]
+        parallel(lambda entry: npy.check_sum(folder / entry["file"], entry), small)
+
+    def corpus(self) -> Corpus:
+        """The corpus; what is in the manifest is checked on the way."""
+        name, about, parts = (self.manifest[key] for key in ("name", "about", "parts"))
+        if not isinstance(name, str) or not isinstance(about, dict) or not isinstance(parts, list):
+            raise StoreError(f"{self.path / MANIFEST}: name, about or parts are damaged; make the corpus again")
+        data = {part: self.part(part) for part in parts}
+        labels = self.labels()
         return Corpus(name, data["train"], labels, data.get("dev"), data.get("test"), about)
-    except (KeyError, TypeError) as error:
-        raise StoreError(f"{path / MANIFEST}: is damaged ({error!r}); make the corpus again") from None
+
+    def part(self, part: str) -> Dataset:
+        """The points of a part."""
+        texts, features = self.texts(f"{part}.texts"), self.csr(f"{part}.features")
+        Y = self.csr(f"{part}.Y")
+        x = features if texts is None else texts
+        if x is None or Y is None:
+            raise StoreError(f"{self.path}: the points or labels of {part!r} are missing; make the corpus again")
+        try:
+            return Dataset(x, Y, self.csr(f"{part}.ignore"), self.texts(f"{part}.groups"))
+        except DataError as error:
+            raise self.damaged(f"{part}.{error.where}", str(error)) from None
+
+    def labels(self) -> Labels:
+        """The label space."""
+        try:
+            labels = unpack_labels("labels", self.arrays, self.manifest["labels"], check=False)
+        except (StoreError, DataError, ParameterError) as error:
+            raise StoreError(f"{self.path}: {error}; make the corpus again") from None
+        points, counts = labels.points, labels.counts
+        if type(points) is not int or points < 0:
+            raise StoreError(f"{self.path / MANIFEST}: the number of points is {points!r}; make the corpus again")
+        if counts.dtype != np.int64 or counts.min(initial=0) < 0 or counts.max(initial=0) > points:
+            raise self.damaged("labels.counts", f"must hold counts from 0 to {points:,}")
+        if labels.removed is not None and (labels.removed.dtype != bool or labels.removed.view(np.uint8).max() > 1):
+            raise self.damaged("labels.removed", "must hold true and false")
+        keys = self.texts("labels.keys")
+        return replace(labels, keys=labels.keys if keys is None else keys, texts=self.texts("labels.texts"))
+
+    def texts(self, name: str) -> MappedTexts | None:
+        """The texts of that name; refused where one would begin behind its end."""
+        try:
+            texts = unpack_texts(name, self.arrays)
+        except StoreError as error:
+            raise StoreError(f"{self.path}: {error}") from None
+        if texts is None:
+            return None
+        if texts.offsets[0] != 0 or (texts.offsets[1:] < texts.offsets[:-1]).any():
+            raise self.damaged(f"{name}.offsets", "must rise from 0, but falls")
+        return MappedTexts(texts, self.file(f"{name}.data"))
+
+    def csr(self, name: str) -> sp.csr_matrix | None:
+        """The sparse matrix of that name; a Dataset looks at what is in it."""
+        try:
+            return unpack_csr(name, self.arrays)
+        except StoreError as error:
+            raise StoreError(f"{self.path}: {error}") from None
+
+    def file(self, array: str) -> Path:
+        """Where an array lies; the folder for what is none."""
+        entry = self.manifest["arrays"].get(array)
+        return self.path if entry is None else self.path / self.manifest["generation"] / entry["file"]
+
+    def damaged(self, array: str, how: str) -> StoreError:
+        """The error for an array whose content cannot be what was written."""
+        return npy.damaged(self.file(array), how)
+
+
+class MappedTexts(Texts):
+    """Texts on disk, whose content nobody has looked at: what is no UTF-8 is damage, and said to be."""
+
+    __slots__ = ("where",)
+
+    def __init__(self, texts: Texts, where: Path):
+        super().__init__(texts.data, texts.offsets)
+        self.where = where
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice | NDArray[Any]) -> Texts: ...
+    def __getitem__(self, index: int | slice | NDArray[Any]) -> str | Texts:
+        try:
+            found = super().__getitem__(index)
+        except UnicodeDecodeError as error:
+            raise self._damaged(error) from None
+        return MappedTexts(found, self.where) if isinstance(found, Texts) else found
+
+    def take(self, rows: NDArray[Any]) -> Texts:
+        """The texts at `rows`, in that order."""
+        return MappedTexts(super().take(rows), self.where)
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            yield from super().__iter__()
+        except UnicodeDecodeError as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: UnicodeDecodeError) -> StoreError:
+        return npy.damaged(self.where, f"holds {error.object[error.start : error.end]!r}, which is no text")
 
 
 def save(corpus: Corpus, folder: Path) -> None:
@@ -57,15 +185,6 @@ def _pack(part: str, data: Dataset) -> dict[str, NDArray[Any]]:
     x = pack_texts(f"{part}.texts", data.texts) if data.has_text else pack_csr(f"{part}.features", data.features)
     rest = pack_csr(f"{part}.Y", data.Y) | pack_csr(f"{part}.ignore", data.ignore)
     return x | rest | pack_texts(f"{part}.groups", data.groups)
-
-
-def _unpack(part: str, arrays: dict[str, NDArray[Any]], path: Path) -> Dataset:
-    texts, features = unpack_texts(f"{part}.texts", arrays), unpack_csr(f"{part}.features", arrays)
-    Y = unpack_csr(f"{part}.Y", arrays)
-    x = features if texts is None else texts
-    if x is None or Y is None:
-        raise StoreError(f"{path}: the points or labels of {part!r} are missing; the folder is damaged: make it again")
-    return Dataset(x, Y, unpack_csr(f"{part}.ignore", arrays), unpack_texts(f"{part}.groups", arrays))
 
 
 FORMAT = Format("native", "longtail's own memory-mapped corpus, made by `longtail convert`", matches, read)

@@ -16,25 +16,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from longtail.core.errors import DataError
-from longtail.core.labels import Labels
 from longtail.core.texts import Texts
-from longtail.data.about import propensity_of
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.data.formats import Format
 from longtail.data.options import ReadOptions
 from longtail.data.parse.builder import Chunk
 from longtail.data.parse.filters import find_filter
-from longtail.data.parse.label_lists import NumberedLabels, numbered
-from longtail.data.parse.labelspace import LabelSpace, ListedLabels
-from longtail.data.parse.lines import decode_line, line_chunks, peek_lines
+from longtail.data.parse.labelspace import LabelSpace, ListedLabels, NumberedLabels, numbered
+from longtail.data.parse.line_points import line_points
+from longtail.data.parse.lines import peek_lines
 from longtail.data.parse.npz import read_features, read_weights
 from longtail.data.parse.pairing import check_lengths, check_widths, join, refuse_fields
-from longtail.data.parse.parts import STEMS, RecordLines, about_of, find_file, read_parts
+from longtail.data.parse.parts import CODES, STEMS, TEXT, RecordLines, about_of, find_file, make_corpus, read_parts
 from longtail.data.parse.text_lines import read_list, read_texts
 
-CODES = {"train": ("trn",), "dev": ("val", "dev"), "test": ("tst",)}
-TEXT, NPZ = (".txt", ".txt.gz"), (".npz",)
+NPZ = (".npz",)
 LISTS = ("output-items", "output-labels", "Y", "raw/Y", "label_map")
 NUMBERED_LINE = re.compile(r"(\d+(,\d+)*)?\t")
 DATA_FILES = {"train": ("training-data", "train-data"), "dev": ("validation-data", "dev-data"), "test": ("test-data",)}
@@ -77,14 +74,17 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     elif find_matrix(path, "train", "Y") or "train" not in lines:
         return _read_matrices(path, texts, listed, options)
     space: LabelSpace = NumberedLabels() if texts is None else ListedLabels(numbered(len(texts), texts))
-    return read_parts(path, lines, lambda file, records: _numbered_lines(file, records, options), space, options, about)
+
+    def points(file: Path, records: RecordLines) -> Iterator[Chunk]:
+        return line_points(file, records, options, parse)
+
+    return read_parts(path, lines, points, space, options, about)
 
 
 def _read_matrices(path: Path, texts: Texts | None, listed: Path | None, options: ReadOptions) -> Corpus:
-    about = about_of(path)
     data: dict[str, Dataset] = {}
     labels, features = [], []  # how many of them each file has
-    for part in STEMS:
+    for part in options.parts:
         y_file = find_matrix(path, part, "Y")
         if y_file is not None:
             x_file, data[part] = _read_part(path, part, y_file, options)
@@ -97,16 +97,7 @@ def _read_matrices(path: Path, texts: Texts | None, listed: Path | None, options
         labels.append((listed, len(texts)))
     check_widths(labels, "labels")
     check_widths(features, "features")
-    keys = numbered(labels[0][1]).keys
-    name = about.get("name") or path.name
-    return Corpus(
-        name,
-        data["train"],
-        Labels(keys, texts, propensity=propensity_of(about)),
-        data.get("dev"),
-        data.get("test"),
-        about,
-    )
+    return make_corpus(path, data, numbered(labels[0][1], texts), about_of(path))
 
 
 def _read_part(path: Path, part: str, y_file: Path, options: ReadOptions) -> tuple[Path, Dataset]:
@@ -127,26 +118,12 @@ def _read_part(path: Path, part: str, y_file: Path, options: ReadOptions) -> tup
     return x_file, join(x, Y, good & good_x, path, find_filter(path, part), options.checks)
 
 
-def _numbered_lines(path: Path, records: RecordLines, options: ReadOptions) -> Iterator[Chunk]:
-    """Points of lines "0,2<TAB>text"; blank lines are passed over."""
-    for first, lines in line_chunks(path, options.progress):
-        full = [(number, line) for number, line in enumerate(lines, first) if line.strip()]
-        records.add([number for number, _ in full])
-        good = []
-        for number, line in full:
-            try:
-                good.append((number, *_cut(decode_line(line, path, number), path, number)))
-            except DataError as error:
-                options.checks.bad(error)
-        yield Chunk.of([g[0] for g in good], [g[2] for g in good], [g[1] for g in good])
-
-
-def _cut(line: str, path: Path, number: int) -> tuple[list[int], str]:
+def parse(line: str) -> tuple[str, list[int]]:
+    """Text and label numbers of a line "0,2<TAB>text"."""
     if not NUMBERED_LINE.match(line):
-        problem = "a line must hold label numbers joined by commas, a TAB, and a text"
-        raise DataError(problem, where=path, line=number, found=line)
+        raise DataError("a line must hold label numbers joined by commas, a TAB, and a text", found=line)
     numbers, _, text = line.partition("\t")
-    return [int(word) for word in numbers.split(",") if word], text
+    return text, [int(word) for word in numbers.split(",") if word]
 
 
 FORMAT = Format("pecos", "PECOS, X-Transformer: Y.trn.npz with X.trn.txt or X.trn.npz; text2text", matches, read)

@@ -10,7 +10,7 @@
   whose first column has the rows, counted from 1, of train and test.
 
 Texts win over features where there are both. A `lbl.json` gives keys and texts in every layout; without one a
-label's key is its number. Validation parts are called `val…`, `dev…` or `validation…`. Filter pairs stand in
+label's key is its number. Validation parts are called `val…`, `dev…`, `valid…` or `validation…`. Filter pairs stand in
 `filter_labels_train.txt`, `filter_labels_test.txt`; `corpus.json` has name and propensity constants.
 """
 
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,27 +26,24 @@ from numpy.typing import NDArray
 
 from longtail.core.errors import DataError
 from longtail.core.labels import Labels
-from longtail.data.about import propensity_of
-from longtail.data.checks import Checks
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.data.formats import Format
 from longtail.data.options import ReadOptions
-from longtail.data.parse.filters import find_filter, with_filter_pairs
-from longtail.data.parse.json_points import Fields, JsonPointsReader
-from longtail.data.parse.label_lists import NumberedLabels, numbered, read_json_labels
-from longtail.data.parse.labelspace import LabelSpace, ListedLabels
+from longtail.data.parse.filters import find_filter
+from longtail.data.parse.json_points import Fields, JsonPoints
+from longtail.data.parse.label_lists import read_json_labels
+from longtail.data.parse.labelspace import LabelSpace, ListedLabels, NumberedLabels, numbered
 from longtail.data.parse.lines import line_chunks, peek
 from longtail.data.parse.pairing import check_lengths, check_widths, join, refuse_fields
-from longtail.data.parse.parts import about_of, find_file
+from longtail.data.parse.parts import CODES, STEMS, TEXT, about_of, find_file, make_corpus, read_parts
 from longtail.data.parse.sparse_text import SparseFile, read_features, read_points, read_weights
-from longtail.data.parse.text_lines import read_list, read_texts, strip_ids
+from longtail.data.parse.text_lines import read_list, read_texts
 
 log = logging.getLogger("longtail")
 
 JSON = (".json", ".json.gz", ".raw.json", ".raw.json.gz")
-TEXT = (".txt", ".txt.gz")
-CODES = {"train": ("trn", "train"), "dev": ("val", "dev", "validation"), "test": ("tst", "test")}
+NAMES = {part: tuple(dict.fromkeys((*codes, *STEMS[part]))) for part, codes in CODES.items()}  # trn, train; …
 # A header "N D L", then a row: labels or none, then pairs or none.
 HEADER = rb"[ \t]*\d+[ \t]+\d+[ \t]+\d+[ \t]*\r?\n"
 SPARSE = re.compile(HEADER + rb"((\d+(,\d+)*)?([ \t]*(\r?\n|\Z)|[ \t]+\d+:[^\s:])|\d+:[^\s:])")
@@ -81,7 +77,7 @@ def is_json(path: Path) -> bool:
 
 def find_json(folder: Path) -> dict[str, Path]:
     """The JSON file of each part, if there is one for train."""
-    return _with_train({part: find_file(folder, codes, JSON) for part, codes in CODES.items()})
+    return _with_train({part: find_file(folder, codes, JSON) for part, codes in NAMES.items()})
 
 
 def find_points(folder: Path) -> dict[str, Path]:
@@ -91,7 +87,7 @@ def find_points(folder: Path) -> dict[str, Path]:
     if train is None or not is_sparse(train):
         return {}
     prefix = train.name[: train.name.index("train.")]
-    rest = {part: find_file(folder, [prefix + code for code in CODES[part]], TEXT) for part in ("dev", "test")}
+    rest = {part: find_file(folder, [prefix + code for code in NAMES[part]], TEXT) for part in ("dev", "test")}
     return _with_train({"train": train, **rest})
 
 
@@ -108,7 +104,7 @@ def find_split(folder: Path) -> dict[str, Path]:
 def find_matrices(folder: Path) -> dict[str, Matrices]:
     """The matrix files of each part."""
     found = {}
-    for part, codes in CODES.items():
+    for part, codes in NAMES.items():
         weights = _stem(folder, part, "_X_Y")
         if weights is None:
             continue
@@ -124,7 +120,7 @@ def find_matrices(folder: Path) -> dict[str, Matrices]:
 
 
 def _stem(folder: Path, part: str, tail: str) -> Path | None:
-    return find_file(folder, [code + tail for code in CODES[part]], TEXT)
+    return find_file(folder, [code + tail for code in NAMES[part]], TEXT)
 
 
 def _with_train(found: dict[str, Path | None]) -> dict[str, Path]:
@@ -139,15 +135,12 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     listed = _label_list(path, options, fields) if path.is_dir() else None
     files = find_json(path) if path.is_dir() else {"train": path} if is_json(path) else {}
     if files:
-        labels, data = _read_json(path, files, listed, options, fields, about)
-    else:
-        refuse_fields(options, "this layout of the repository")
-        if "group" in about:
-            log.warning("%s: corpus.json names the group field %r, but there are no fields", path, about["group"])
-        labels, data = _read_sparse(path, listed, options)
-    labels = Labels(labels.keys, labels.texts, propensity=propensity_of(about))
-    name = about.get("name") or path.name.split(".")[0]
-    return Corpus(name, data["train"], labels, data.get("dev"), data.get("test"), about)
+        return _read_json(path, files, listed, options, fields, about)
+    refuse_fields(options, "this layout of the repository")
+    if "group" in about:
+        log.warning("%s: corpus.json names the group field %r, but there are no fields", path, about["group"])
+    labels, data = _read_sparse(path, listed, options)
+    return make_corpus(path, data, labels, about)
 
 
 Found = tuple[Labels, dict[str, Dataset]]
@@ -160,19 +153,12 @@ def _read_json(
     options: ReadOptions,
     text: tuple[str, ...],
     about: dict[str, Any],
-) -> Found:
+) -> Corpus:
     space: LabelSpace = NumberedLabels() if listed is None else ListedLabels(listed)
     group = options.group_by or about.get("group")
     fields = Fields(text, options.labels or "target_ind", "target_rel", group, frozenset(text))
-    readers = {part: JsonPointsReader(file, space, options, fields) for part, file in files.items()}
-    for reader in readers.values():
-        reader.read()
-    labels, final = space.finish()
-    data = {}
-    for part, reader in readers.items():
-        points = reader.builder.finish(len(labels), final)
-        data[part] = with_filter_pairs(points, _filter(path, part), options.checks, reader.rows(), reader.points)
-    return labels, data
+    points = JsonPoints(options, fields).points
+    return read_parts(path, files, points, space, options, about, filters=_filter, note_bare=False)
 
 
 def _read_sparse(path: Path, listed: Labels | None, options: ReadOptions) -> Found:
@@ -195,11 +181,12 @@ def _read_sparse(path: Path, listed: Labels | None, options: ReadOptions) -> Fou
 def _read_matrices(path: Path, files: dict[str, Matrices], listed: Labels | None, options: ReadOptions) -> Found:
     data, weights, features = {}, [], []
     for part, (weights_file, x_file, is_text) in files.items():
+        if part not in options.parts:
+            continue
         Y = read_weights(weights_file, options)
         weights.append(Y)
         if is_text:
-            texts = read_texts(x_file, options)
-            texts = strip_ids(texts) if x_file.parent.name == "raw_data" else texts
+            texts = read_texts(x_file, options, ids=x_file.parent.name == "raw_data")
             x, good = texts.texts, texts.good
         else:
             found = read_features(x_file, options)
@@ -212,7 +199,7 @@ def _read_matrices(path: Path, files: dict[str, Matrices], listed: Labels | None
 
 
 def _read_points(path: Path, files: dict[str, Path], listed: Labels | None, options: ReadOptions) -> Found:
-    found = {part: read_points(file, options) for part, file in files.items()}
+    found = {part: read_points(file, options) for part, file in files.items() if part in options.parts}
     check_widths([(file.path, file.matrix.shape[1]) for file in found.values()], "features")
     data = {part: _points(file, path, part, options) for part, file in found.items()}
     return _labels(listed, [(file.path, data[part].Y.shape[1]) for part, file in found.items()], path), data
@@ -258,7 +245,7 @@ def _label_list(folder: Path, options: ReadOptions, fields: tuple[str, ...]) -> 
     raw = find_file(folder / "raw_data", ("label.raw",), TEXT)
     if raw is None:
         return None
-    found = strip_ids(read_texts(raw, replace(options, checks=Checks()))).texts
+    found = read_list(raw, options, ids=True)
     return numbered(len(found), found)
 
 
@@ -277,7 +264,7 @@ def _labels(listed: Labels | None, counts: list[tuple[Path, int]], path: Path) -
 def _filter(path: Path, part: str) -> Path | None:
     if not path.is_dir():
         return None
-    found = (find_filter(path, code) or find_file(path, [f"{code}_filter_labels"], TEXT) for code in CODES[part])
+    found = (find_filter(path, code) or find_file(path, [f"{code}_filter_labels"], TEXT) for code in NAMES[part])
     return next((file for file in found if file is not None), None)
 
 

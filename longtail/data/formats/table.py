@@ -70,12 +70,11 @@ class TableReader:
         file = CsvFile(path, self.options.checks, self.options.progress)
         columns = choose_columns(file.header, self.options, path, self.group)
         place = {name: file.header.index(name) for name in columns.all}
-        cutter = self._cut_like(columns)
-        for lines, rows in file.chunks():
+        cutter, at = self._cut_like(columns), place[columns.labels]
+        for lines, rows in cutter.after_guess(file.chunks(), lambda found: (row[at] for row in found[1] if row)):
             records.add(lines)
             kept = [(line, row) for line, row in zip(lines, rows, strict=True) if row is not None]
-            cells = [row[place[columns.labels]] for _, row in kept]
-            cut = cutter.cut(cells, path, [line for line, _ in kept])
+            cut = cutter.cut([row[at] for _, row in kept], path, [line for line, _ in kept])
             for labels in cut:
                 if isinstance(labels, DataError):
                     self.options.checks.bad(labels)

@@ -55,13 +55,23 @@ class ArrowPoints:
 
     def chunks(self, batches: Iterator[Any], records: RecordLines) -> Iterator[Chunk]:
         """The points of some batches, in order."""
-        for batch in batches:
+        for batch in self.cutter.after_guess(batches, self._cells):
             if batch.num_rows:
                 lines = np.arange(batch.num_rows) + len(records) + 1
                 records.add(lines)
                 with guarded(self.path, "Arrow data"):
                     chunk = self._chunk(batch, lines)
                 yield chunk
+
+    def _cells(self, batch: Any) -> list[str] | None:
+        """The cells of labels that are text, for a guess at what separates them: as well as they can be read."""
+        array = batch.column(self.columns.labels)
+        if not self._is_text(array.type):
+            return None
+        with guarded(self.path, "Arrow data"):
+            self._is_sound(array)  # text that is not UTF-8 is refused later, with its row
+            octets = array.cast(self.pa.large_string()).view(self.pa.large_binary()).drop_null().to_pylist()
+        return [cell.decode("utf-8", "replace") for cell in octets]
 
     def _chunk(self, batch: Any, lines: NDArray[np.int64]) -> Chunk:
         good = np.ones(len(lines), bool)
@@ -70,7 +80,7 @@ class ArrowPoints:
         groups = None if columns.group is None else self._texts(batch, columns.group, lines, good, text=False)
         values, lengths = self._labels(batch.column(columns.labels), lines, good)
         chunk = Chunk(lines, texts, values, lengths, groups=groups)
-        return chunk if good.all() else _only(chunk, good)
+        return chunk if good.all() else chunk.only(good)
 
     def _bad(self, good: NDArray[np.bool_], at: int, error: DataError) -> None:
         """Report a bad row, once."""
@@ -181,14 +191,3 @@ def _int64(pa: Any, array: Any) -> NDArray[np.int64]:
         array = pa.compute.if_else(pa.compute.greater(array, 2**62), None, array)
         array = pa.compute.fill_null(array.cast(pa.int64()), -1)
     return np.asarray(pa.compute.fill_null(array.cast(pa.int64()), 0).to_numpy(zero_copy_only=False), np.int64)
-
-
-def _only(chunk: Chunk, good: NDArray[np.bool_]) -> Chunk:
-    """The good points; label values may still be a list."""
-    inside = good[chunk.rows()]
-    if isinstance(chunk.values, np.ndarray):
-        return chunk.only(good)
-    kept = [value for value, keep in zip(chunk.values, inside, strict=True) if keep]
-    texts = None if chunk.texts is None else chunk.texts[good]
-    groups = None if chunk.groups is None else chunk.groups[good]
-    return Chunk(chunk.lines[good], texts, kept, chunk.lengths[good], groups=groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +15,9 @@ from numpy.typing import NDArray
 from longtail.core.errors import DataError
 from longtail.core.texts import Texts, TextsBuilder
 from longtail.data.checks import Checks
-from longtail.data.dataset import Dataset, move_columns
-from longtail.data.parse.labelspace import WRONG_TYPE, LabelSpace, Values
+from longtail.data.dataset import Dataset
+from longtail.data.parse.labelspace import WRONG_TYPE, LabelSpace, ListedLabels, Values
+from longtail.data.sparse import WEIGHT, csr, move_columns, order_once
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,17 @@ class Chunk:
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     def only(self, good: NDArray[np.bool_]) -> Chunk:
-        """The points where `good` holds; `values` must be an array by now."""
+        """The points where `good` holds."""
         inside = good[self.rows()]
+        if isinstance(self.values, np.ndarray):
+            values: Values = self.values[inside]
+        else:
+            values = list(itertools.compress(self.values, inside.tolist()))
         return replace(
             self,
             lines=self.lines[good],
             texts=None if self.texts is None else self.texts[good],
-            values=np.asarray(self.values)[inside],
+            values=values,
             lengths=self.lengths[good],
             weights=None if self.weights is None else self.weights[inside],
             groups=None if self.groups is None else self.groups[good],
@@ -80,78 +86,66 @@ class PointsBuilder:
 
     def add(self, chunk: Chunk) -> None:
         """Add points. One with a bad label or weight is refused, or skipped."""
-        values = chunk.values
-        columns = self.space.columns(values)
-        good = self._first_per_row(chunk, columns < 0, lambda at: self._label_error(values[at], int(columns[at])))
-        chunk = replace(chunk, values=columns)
-        if chunk.weights is not None:
-            weights = chunk.weights
-            wrong = ~((weights > 0) & (weights <= 1))  # NaN fails both
-            problem = "a label's weight must be above 0 and at most 1"
-            good &= self._first_per_row(chunk, wrong, lambda at: DataError(problem, found=float(weights[at])))
-        if not good.all():
-            chunk = chunk.only(good)
+        chunk = self._good_points(chunk)
         if chunk.texts is not None:
-            self._note_empty(chunk.texts, chunk.lines)
+            self.checks.note_empty(chunk.texts, self.path, chunk.lines)
             self._texts.extend_utf8(chunk.texts.data, chunk.texts.byte_lengths)
         if chunk.groups is not None:
             self._groups.extend_utf8(chunk.groups.data, chunk.groups.byte_lengths)
         self._lines += chunk.lines.tobytes()
         self._add_targets(chunk)
 
-    def _first_per_row(self, chunk: Chunk, wrong: NDArray[np.bool_], error: Any) -> NDArray[np.bool_]:
-        """Report the first wrong value of each row that has one; which rows have none."""
+    def _good_points(self, chunk: Chunk) -> Chunk:
+        """The points whose labels and weights are good; of each other one the first wrong value is reported."""
+        codes = self.space.look(chunk.values)
+        wrong = codes < 0
+        if chunk.weights is not None:
+            wrong |= ~((chunk.weights.astype(np.float32) > 0) & (chunk.weights <= 1))  # NaN fails both
+        if not wrong.any():
+            return chunk
+        at = np.flatnonzero(wrong)
+        rows, first = np.unique(chunk.rows()[at], return_index=True)
+        for row, place in zip(rows.tolist(), at[first].tolist(), strict=True):
+            self.checks.bad(self._error(chunk, place, int(codes[place]), int(chunk.lines[row])))
         good = np.ones(len(chunk.lengths), bool)
-        if wrong.any():
-            rows = chunk.rows()
-            for at in np.flatnonzero(wrong):
-                if good[rows[at]]:
-                    good[rows[at]] = False
-                    found: DataError = error(at)
-                    line = int(chunk.lines[rows[at]])
-                    self.checks.bad(
-                        DataError(found.problem, where=self.path, line=line, found=found.found, fix=found.fix)
-                    )
-        return good
+        good[rows] = False
+        return chunk.only(good)
 
     def _add_targets(self, chunk: Chunk) -> None:
         """Append rows of Y, columns sorted within rows, repeated ones merged (the largest weight stays)."""
-        rows, columns = chunk.rows(), np.asarray(chunk.values)
+        rows, columns = chunk.rows(), self.space.columns(chunk.values)
         weights = np.ones(len(columns)) if chunk.weights is None else chunk.weights
         lengths = chunk.lengths
         rising = (columns[1:] > columns[:-1]) | (rows[1:] != rows[:-1])
         if not rising.all():
-            order = np.lexsort((-weights, columns, rows))
-            rows, columns, weights = rows[order], columns[order], weights[order]
-            again = np.zeros(len(rows), bool)
-            again[1:] = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
-            if again.any():
-                line = int(chunk.lines[rows[np.argmax(again)]])
+            order = order_once(rows, columns, weights)
+            columns, weights = columns[order], weights[order]
+            left = np.bincount(rows[order], minlength=len(lengths))
+            if len(order) < len(rows):
+                line = int(chunk.lines[np.argmax(left < lengths)])
                 what = "a label stood twice in one line and was counted once"
-                self.checks.mend(what, self.path, line, int(again.sum()))
-                rows, columns, weights = rows[~again], columns[~again], weights[~again]
-                lengths = np.bincount(rows, minlength=len(lengths))
+                self.checks.mend(what, self.path, line, len(rows) - len(order))
+            lengths = left
         self._columns += columns.astype(np.int32).tobytes()
         self._weights += weights.astype(np.float32).tobytes()
         self._lengths += lengths.astype(np.int64).tobytes()
 
-    def _note_empty(self, texts: Texts, lines: NDArray[np.int64]) -> None:
-        # only short texts can be blank: the few there are, if any, are looked at
-        short = np.flatnonzero(texts.byte_lengths < 16)
-        empty = [i for i in short if not texts[int(i)].strip()]
-        if empty:
-            self.checks.mend("an empty text was kept", self.path, int(lines[empty[0]]), len(empty))
-
-    def _label_error(self, value: Any, code: int) -> DataError:
-        value = value.item() if isinstance(value, np.generic) else value
-        if code == WRONG_TYPE:
-            return DataError("a label must be a key (text) or a whole number of at least 0", found=value)
-        if isinstance(value, str):
+    def _error(self, chunk: Chunk, at: int, code: int, line: int) -> DataError:
+        """What is wrong with a value, or with its weight."""
+        value = chunk.values[at]
+        found, fix = value.item() if isinstance(value, np.generic) else value, None
+        if code >= 0:
+            problem, found = WEIGHT, 0.0 if chunk.weights is None else float(chunk.weights[at])
+        elif code == WRONG_TYPE:
+            problem = "a label must be a key (text) or a whole number of at least 0"
+        elif isinstance(found, str):
+            problem = "the label is not in the label list"
             fix = "add it to the list, or leave such points out with --on-bad-line skip"
-            return DataError("the label is not in the label list", found=value, fix=fix)
-        size = len(self.space.labels) if hasattr(self.space, "labels") else 0
-        fix = "indices count the rows of the label list from 0"
-        return DataError(f"a label index lies outside 0 … {size - 1}", found=value, fix=fix)
+        else:
+            size = len(self.space.labels) if isinstance(self.space, ListedLabels) else 0
+            problem = f"a label index lies outside 0 … {size - 1}"
+            fix = "indices count the rows of the label list from 0"
+        return DataError(problem, where=self.path, line=line, found=found, fix=fix)
 
     def check_some(self, seen: int) -> None:
         """Refuse a file with no point, or with none that was kept of the `seen` it has."""
@@ -169,15 +163,28 @@ class PointsBuilder:
         """The line each kept point stands on."""
         return np.frombuffer(self._lines, np.int64)
 
-    def finish(self, L: int, final: NDArray[np.int64] | None, features: sp.csr_matrix | None = None) -> Dataset:
-        """The Dataset over L labels; `final` maps provisional columns to final ones."""
+    @property
+    def occurrences(self) -> int:
+        """How many labels the kept points have, each counted once a point."""
+        return len(self._columns) // 4
+
+    def largest(self) -> tuple[int, int]:
+        """The largest column, and the line on which it first stands; −1, 0 where no point has a label."""
+        if not self.occurrences:
+            return -1, 0
+        columns = np.frombuffer(self._columns, np.int32)
+        at = int(np.argmax(columns))
+        row = np.searchsorted(np.cumsum(np.frombuffer(self._lengths, np.int64)), at, side="right")
+        return int(columns[at]), int(self.lines[row])
+
+    def finish(self, L: int, final: NDArray[np.int64] | None, x: Texts | sp.csr_matrix | None = None) -> Dataset:
+        """The Dataset over L labels; `final` maps provisional columns to final ones, `x` stands for the texts."""
         indptr = np.zeros(len(self) + 1, np.int64)
         np.cumsum(np.frombuffer(self._lengths, np.int64), out=indptr[1:])
-        if indptr[-1] < 2**31:
-            indptr = indptr.astype(np.int32)  # as scipy keeps it; avoids a copy of the indices to int64
-        data = np.frombuffer(self._weights, np.float32)
-        Y = sp.csr_matrix((data, np.frombuffer(self._columns, np.int32), indptr), shape=(len(self), L), copy=False)
+        columns, weights = np.frombuffer(self._columns, np.int32), np.frombuffer(self._weights, np.float32)
+        width = L if final is None else len(final)
+        Y = csr(indptr, columns, weights, (len(self), width), canonical=True)
         if final is not None:
             Y = move_columns(Y, final, L)
         groups = self._groups.finish() if len(self._groups) else None
-        return Dataset(self._texts.finish() if features is None else features, Y, groups=groups)
+        return Dataset(self._texts.finish() if x is None else x, Y, groups=groups)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -74,6 +74,9 @@ def _usual(names: Sequence[str], usual: Sequence[str], option: str, path: Path) 
     return found
 
 
+Chunk = TypeVar("Chunk")
+
+
 @dataclass
 class LabelCutter:
     """Cuts cells of labels at a separator: the user's, or one guessed from the first cells and said.
@@ -87,16 +90,35 @@ class LabelCutter:
     separator: str | None
     column: str
     _mode: str | None = field(default=None, init=False)  # a separator, "list" or "one"
+    _sample: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         if self.separator == "":
             raise DataError("an empty label separator", fix="give --label-sep a character, such as ';'")
         self._mode = {"\\t": "\t", "\\n": "\n"}.get(self.separator or "", self.separator)
 
+    def after_guess(self, chunks: Iterator[Chunk], cells: Callable[[Chunk], Iterable[str] | None]) -> Iterator[Chunk]:
+        """The chunks of a file, the first of them held back until the sample is full or the file ends.
+
+        `cells` gives the label cells of a chunk; None if there is nothing to cut in it.
+        """
+        held: list[Chunk] = []
+        for chunk in chunks:
+            held.append(chunk)
+            found = cells(chunk) if self._mode is None else None
+            if found is not None:
+                self._sample += (cell for cell in map(str.strip, found) if cell)
+            if self._mode is None and len(self._sample) >= SAMPLE:
+                self._guess()
+            if found is None or self._mode is not None or not self._sample:  # what is empty can be cut unguessed
+                yield from held
+                held.clear()
+        if self._mode is None and self._sample:
+            self._guess()
+        yield from held
+
     def cut(self, cells: Sequence[str], path: Path, lines: Sequence[int]) -> list[list[Any] | DataError]:
-        """The labels of each cell; a DataError in place of those of a cell that cannot be read."""
-        if self._mode is None:
-            self._guess(cells, path, lines)
+        """The labels of each cell, after the guess; a DataError in place of those of a cell that cannot be read."""
         if self._mode is None:  # only empty cells so far
             return [[] for _ in cells]
         if self._mode == "list":
@@ -107,19 +129,17 @@ class LabelCutter:
         separator = self._mode
         return [split_labels(cell, separator) for cell in cells]
 
-    def _guess(self, cells: Sequence[str], path: Path, lines: Sequence[int]) -> None:
-        sample = [cell.strip() for cell in cells if cell.strip()][:SAMPLE]
-        if not sample:
-            return
+    def _guess(self) -> None:
+        sample, self._sample = self._sample[:SAMPLE], []
         if all(cell.startswith("[") and cell.endswith("]") for cell in sample):
             self._mode = "list"
             log.info("column %r: each cell is read as a list of labels, such as %s", self.column, shorten(sample[0]))
             return
         there = [mark for mark in SEPARATORS if any(mark in cell for cell in sample)]
         if not there:
-            self._mode = "one"
-            self._check_single(cells, path, lines)
-            log.info("column %r: each cell is one label, such as %s", self.column, shorten(sample[0]))
+            self._mode = "one"  # a cell with a blank is refused when it is cut
+            if not any(" " in cell for cell in sample):
+                log.info("column %r: each cell is one label, such as %s", self.column, shorten(sample[0]))
             return
         self._mode = mark = there[0]
         cell = next(cell for cell in sample if mark in cell)

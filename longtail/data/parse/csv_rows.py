@@ -44,8 +44,9 @@ class CsvFile:
         size = 0
         while (record := self._record()) is not None:
             line, fields = record
-            if isinstance(fields, list) and len(fields) < 2 and not "".join(fields).strip():
-                continue  # a blank line
+            blank = isinstance(fields, list) and len(fields) < 2 and not "".join(fields).strip()
+            if blank and self._trouble is None:  # a line of nothing but NUL bytes is a bad one
+                continue
             lines.append(line)
             rows.append(row := self._checked(line, fields))
             size += 0 if row is None else sum(map(len, row))

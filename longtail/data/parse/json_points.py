@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from longtail import _native
 from longtail.core.errors import DataError
 from longtail.core.texts import Texts
-from longtail.data.checks import Checks
 from longtail.data.options import ReadOptions
-from longtail.data.parse.builder import Chunk, PointsBuilder
-from longtail.data.parse.labelspace import LabelSpace, Values
+from longtail.data.parse.builder import Chunk
+from longtail.data.parse.labelspace import Values
 from longtail.data.parse.lines import Block, blocks, decode_line, split_lines
+from longtail.data.parse.parts import RecordLines
 
 
 @dataclass(frozen=True)
@@ -32,30 +32,23 @@ class Fields:
     optional: frozenset[str] = frozenset()
 
 
-class JsonPointsReader:
-    """Reads one file into a builder, block by block: natively, and line by line where a block has something odd."""
+class JsonPoints:
+    """The points of JSON lines, block by block: natively, and line by line where a block has something odd."""
 
-    def __init__(self, path: Path, space: LabelSpace, options: ReadOptions, fields: Fields):
-        self.path, self.fields = path, fields
-        self.checks: Checks = options.checks
+    def __init__(self, options: ReadOptions, fields: Fields):
+        self.fields, self.checks = fields, options.checks
         self.label_sep, self.progress = options.label_sep, options.progress
-        self.builder = PointsBuilder(space, self.checks, path)
-        self.points = 0  # objects seen, those skipped too: what filter pairs count
-        self._blank_lines: list[NDArray[np.int64]] = []
 
-    def read(self) -> None:
-        """Read the whole file."""
-        for block in blocks(self.path, self.progress):
-            chunk = self._columns(block) or self._line_by_line(block)
+    def points(self, path: Path, records: RecordLines) -> Iterator[Chunk]:
+        """The points of one file."""
+        for block in blocks(path, self.progress):
+            chunk = self._columns(block)
+            if chunk is not None:
+                records.add(chunk.lines)
+            else:
+                chunk = self._line_by_line(block, path, records)
             if len(chunk.lengths):
-                self.builder.add(chunk)
-        self.builder.check_some(self.points)
-
-    def rows(self) -> NDArray[np.int64]:
-        """For each kept point its place among all objects of the file."""
-        lines = self.builder.lines
-        blank = np.concatenate([np.empty(0, np.int64), *self._blank_lines])
-        return lines - 1 - np.searchsorted(blank, lines)
+                yield chunk
 
     def _columns(self, block: Block) -> Chunk | None:
         fields = self.fields
@@ -74,41 +67,33 @@ class JsonPointsReader:
         values = mixed_values(is_string, integers, Texts.from_utf8(data, sizes))
         texts = joined([Texts.from_utf8(data, np.maximum(n, 0)) for data, n in found.strings[: len(fields.text)]])
         groups = None if fields.group is None else Texts.from_utf8(*found.strings[-1])
-        self.points += len(found.lines)
-        self._note_blank(found.lines, block)
         return Chunk(found.lines + block.first, texts, values, lengths, weights, groups)
 
-    def _line_by_line(self, block: Block) -> Chunk:
-        good = list(self._good_points(block))
+    def _line_by_line(self, block: Block, path: Path, records: RecordLines) -> Chunk:
+        good = list(self._good_points(block, path, records))
         numbers = [number for number, _ in good]
         labels = [self._labels(point) for _, point in good]
         weights = None
         if any(self.fields.weights in point for _, point in good):
             weights = [p.get(self.fields.weights) or [1.0] * len(row) for (_, p), row in zip(good, labels, strict=True)]
-        groups = None if self.fields.group is None else [str(point[self.fields.group]) for _, point in good]
+        groups = None if self.fields.group is None else [group_key(point[self.fields.group]) for _, point in good]
         return Chunk.of(numbers, [self._text(point) for _, point in good], labels, weights, groups)
 
-    def _good_points(self, block: Block) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _good_points(self, block: Block, path: Path, records: RecordLines) -> Iterator[tuple[int, dict[str, Any]]]:
         """(line, point) of the lines that are points; blank lines are passed over, others are bad."""
-        lines, first = split_lines(block.data), block.first
-        full = np.flatnonzero([bool(line.strip()) for line in lines])
-        self._note_blank(full, block)
-        for at in full.tolist():
-            self.points += 1
+        full = [(number, line) for number, line in enumerate(split_lines(block.data), block.first) if line.strip()]
+        records.add([number for number, _ in full])
+        for number, line in full:
             try:
-                point = parse_object(lines[at], self.path, first + at)
-                self._check(point, first + at)
-                yield first + at, point
+                point = parse_object(line, path, number)
+                self._check(point, path, number)
+                yield number, point
             except DataError as error:
                 self.checks.bad(error)
 
-    def _note_blank(self, objects: NDArray[np.int64], block: Block) -> None:
-        if len(objects) < block.lines:
-            self._blank_lines.append(np.setdiff1d(np.arange(block.lines), objects) + block.first)
-
-    def _check(self, point: dict[str, Any], number: int) -> None:
+    def _check(self, point: dict[str, Any], path: Path, number: int) -> None:
         """Refuse a point that lacks a field or has one of the wrong type."""
-        where: dict[str, Any] = {"where": self.path, "line": number}
+        where: dict[str, Any] = {"where": path, "line": number}
         options = [(name, "text") for name in self.fields.text if name not in self.fields.optional]
         options.append((self.fields.labels, "labels"))
         if self.fields.group is not None:
@@ -138,6 +123,11 @@ class JsonPointsReader:
 
     def _text(self, point: dict[str, Any]) -> str:
         return " ".join(text for name in self.fields.text if (text := point.get(name, "")))
+
+
+def group_key(value: Any) -> str:
+    """The key of a group; empty, which is no group, for null."""
+    return "" if value is None else str(value)
 
 
 def parse_object(line: bytes, path: Path, number: int) -> dict[str, Any]:

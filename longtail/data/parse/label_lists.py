@@ -1,11 +1,10 @@
-"""Label lists that are not those of JSON lines: `lbl.json`, texts one a line, or only a number of labels."""
+"""The label lists of the repository: `lbl.json`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from longtail import _native
 from longtail.core.errors import DataError
@@ -13,38 +12,7 @@ from longtail.core.labels import Labels
 from longtail.core.texts import Texts, TextsBuilder
 from longtail.data.options import ReadOptions
 from longtail.data.parse.json_points import joined, parse_object
-from longtail.data.parse.labelspace import WRONG_TYPE, ListedLabels, Values
 from longtail.data.parse.lines import Block, blocks, split_lines
-
-MOST = np.iinfo(np.int32).max - 1  # columns are kept as int32
-
-
-def numbered(L: int, texts: Texts | None = None) -> Labels:
-    """L labels whose keys are their numbers, from 0."""
-    return Labels(Texts.of(map(str, range(L))), texts)
-
-
-class NumberedLabels(ListedLabels):
-    """Labels that only have numbers, of which nobody says how many there are: up to the largest seen."""
-
-    def __init__(self) -> None:
-        super().__init__(numbered(0))
-        self._count = 0
-
-    def columns(self, values: Values) -> NDArray[np.int64]:
-        """The numbers themselves; WRONG_TYPE for what is no number from 0 up."""
-        if not isinstance(values, np.ndarray):
-            values = np.array([v if type(v) is int and abs(v) < MOST else WRONG_TYPE for v in values], np.int64)
-        values = np.where((values >= 0) & (values < MOST), values, WRONG_TYPE)
-        self._count = max(self._count, int(values.max(initial=-1)) + 1)
-        return values
-
-    def finish(self) -> tuple[Labels, None]:
-        """The labels; columns are final as they are."""
-        if not self._count:
-            raise DataError("no point has a label", fix="check which field holds the labels")
-        self.labels = numbered(self._count)
-        return self.labels, None
 
 
 def read_json_labels(path: Path, options: ReadOptions, fields: tuple[str, ...]) -> Labels:
@@ -61,10 +29,7 @@ def read_json_labels(path: Path, options: ReadOptions, fields: tuple[str, ...]) 
     if not len(keys):
         raise DataError("the label list is empty", where=path)
     labels = Labels(keys.finish(), texts.finish() if any_text else None)
-    try:
-        labels.check_unique()
-    except DataError as error:
-        raise DataError(error.problem, where=path, found=error.found, fix=error.fix) from None
+    labels.check_unique(path)
     return labels
 
 

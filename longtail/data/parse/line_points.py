@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from longtail.core.errors import DataError
 from longtail.data.options import ReadOptions
@@ -11,7 +12,7 @@ from longtail.data.parse.builder import Chunk
 from longtail.data.parse.lines import Block, blocks, decode_line, split_lines
 from longtail.data.parse.parts import RecordLines
 
-Parse = Callable[[str], tuple[str, list[str]]]  # a line → text and labels; a DataError without place if it is bad
+Parse = Callable[[str], tuple[str, Sequence[Any]]]  # a line → text and labels; a DataError without place if it is bad
 
 
 def line_points(path: Path, records: RecordLines, options: ReadOptions, parse: Parse) -> Iterator[Chunk]:
@@ -19,7 +20,7 @@ def line_points(path: Path, records: RecordLines, options: ReadOptions, parse: P
     for block in blocks(path, options.progress):
         numbers: list[int] = []
         texts: list[str] = []
-        labels: list[list[str]] = []
+        labels: list[Sequence[Any]] = []
         full: list[int] = []
         for number, line in _lines(block):
             full.append(number)

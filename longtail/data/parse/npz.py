@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from longtail.core.errors import DataError
 from longtail.data.options import ReadOptions
+from longtail.data.sparse import WEIGHT, once
 
 
 def load_npz(path: Path) -> sp.csr_matrix:
@@ -33,7 +34,7 @@ def read_weights(path: Path, options: ReadOptions) -> tuple[sp.csr_matrix, NDArr
     Y = load_npz(path)
     stored = Y.nnz
     if not Y.has_canonical_format:
-        Y = _largest(Y)
+        Y = once(Y)
         if Y.nnz < stored:
             what = "a label stood twice in one row and was counted once"
             options.checks.mend(what, path, 1, stored - Y.nnz)
@@ -42,7 +43,7 @@ def read_weights(path: Path, options: ReadOptions) -> tuple[sp.csr_matrix, NDArr
     if Y.nnz < stored:
         options.checks.mend("a label stored with weight 0 was dropped", path, 1, stored - Y.nnz)
     wrong = ~((Y.data > 0) & (Y.data <= 1))
-    return Y, _good_rows(Y, wrong, "a label's weight must be above 0 and at most 1", path, options)
+    return Y, _good_rows(Y, wrong, WEIGHT, path, options)
 
 
 def read_features(path: Path, options: ReadOptions) -> tuple[sp.csr_matrix, NDArray[np.bool_]]:
@@ -70,14 +71,3 @@ def _good_rows(
             found = (int(matrix.indices[place]), float(matrix.data[place]))
             options.checks.bad(DataError(f"{problem} (row {row + 1}, counted from 1)", where=path, found=found))
     return good
-
-
-def _largest(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """Sorted within rows; of entries that stand twice the largest stays."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    order = np.lexsort((-matrix.data, matrix.indices, rows))
-    rows, columns = rows[order], matrix.indices[order]
-    first = np.ones(len(rows), bool)
-    first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[first], minlength=matrix.shape[0]))])
-    return sp.csr_matrix((matrix.data[order][first], columns[first], indptr), shape=matrix.shape)

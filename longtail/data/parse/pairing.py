@@ -41,10 +41,9 @@ def join(
     if not len(rows):
         first = "" if checks.first_skipped is None else f"; the first: {checks.first_skipped}"
         raise DataError(f"all {len(good):,} points were skipped{first}", where=where)
-    data = Dataset(x, Y)
     if len(rows) < len(good):
-        data = data.take(rows)
-    return with_filter_pairs(data, pairs, checks, rows, len(good))
+        x, Y = x.take(rows) if isinstance(x, Texts) else x[rows], Y[rows]
+    return with_filter_pairs(Dataset(x, Y), pairs, checks, rows, len(good))
 
 
 def refuse_fields(options: ReadOptions, format: str) -> None:

@@ -13,16 +13,19 @@ from longtail.core.errors import DataError
 from longtail.core.labels import Labels
 from longtail.data.about import propensity_of, read_about
 from longtail.data.corpus import Corpus
+from longtail.data.dataset import Dataset
 from longtail.data.options import ReadOptions
 from longtail.data.parse.builder import Chunk, PointsBuilder
 from longtail.data.parse.filters import find_filter, with_filter_pairs
-from longtail.data.parse.labelspace import LabelSpace
+from longtail.data.parse.labelspace import LabelSpace, NumberedLabels
 
+TEXT = (".txt", ".txt.gz")
 STEMS: Mapping[str, Sequence[str]] = {  # what files call the parts of a corpus
     "train": ("train",),
     "dev": ("dev", "valid", "validation", "val"),
     "test": ("test",),
 }
+CODES: Mapping[str, Sequence[str]] = {"train": ("trn",), "dev": ("val", "dev"), "test": ("tst",)}  # as in Y.trn.npz
 
 
 def find_file(folder: Path, stems: Iterable[str], endings: Sequence[str]) -> Path | None:
@@ -75,31 +78,65 @@ def read_parts(
     space: LabelSpace,
     options: ReadOptions,
     about: dict[str, Any] | None = None,
+    *,
+    filters: Callable[[Path, str], Path | None] = find_filter,
+    note_bare: bool = True,
 ) -> Corpus:
-    """Read the files of the parts, train first, into a Corpus named by `about`, else after `path`."""
-    about = about or {}
-    readers = {part: _read_part(files[part], points, space, options) for part in STEMS if part in files}
-    try:
-        labels, final = space.finish()
-    except DataError as error:
-        raise DataError(error.problem, where=path, fix=error.fix) from None
+    """Read the files of the parts, train first, into a Corpus named by `about`, else after `path`.
+
+    `filters` finds the filter pairs of a part in a folder; `note_bare`: points without labels are told.
+    """
+    readers = {
+        part: _read_part(files[part], points, space, options, note_bare) for part in options.parts if part in files
+    }
+    check_numbers(space, [builder for builder, _ in readers.values()])
+    labels, final = finish_labels(space, path)
     data = {}
     for part, (builder, records) in readers.items():
-        pairs = find_filter(path, part) if path.is_dir() else None
+        pairs = filters(path, part) if path.is_dir() else None
         dataset = builder.finish(len(labels), final)
         data[part] = with_filter_pairs(dataset, pairs, options.checks, records.rows(builder.lines), len(records))
+    return make_corpus(path, data, labels, about or {})
+
+
+def make_corpus(path: Path, data: Mapping[str, Dataset], labels: Labels, about: dict[str, Any]) -> Corpus:
+    """The parts as a Corpus, named by `about`, else after `path`, with the propensity constants `about` gives."""
     labels = Labels(labels.keys, labels.texts, propensity=propensity_of(about))
-    name = about.get("name") or path.name.split(".")[0]
+    name = about.get("name") or (path.name if path.is_dir() else path.name.split(".")[0])
     return Corpus(name, data["train"], labels, data.get("dev"), data.get("test"), about)
 
 
+def finish_labels(space: LabelSpace, where: Path) -> tuple[Labels, NDArray[np.int64] | None]:
+    """The labels of a space, and for each of its columns the final one where that is another."""
+    try:
+        return space.finish()
+    except DataError as error:
+        raise DataError(error.problem, where=where, fix=error.fix) from None
+
+
+def check_numbers(space: LabelSpace, builders: Sequence[PointsBuilder]) -> None:
+    """Refuse label numbers that reach absurdly far beyond the labels there are, where nothing says how many these are.
+
+    One wrong number would else make a label space of up to two billion labels.
+    """
+    if not isinstance(space, NumberedLabels):
+        return
+    believed = 100 * sum(builder.occurrences for builder in builders) + 1_000_000
+    for builder in builders:
+        largest, line = builder.largest()
+        if largest >= believed:
+            problem = f"a label's number is absurd: at most {believed - 1:,} is believed of so few points"
+            fix = "correct it, or put a list of the labels beside the file"
+            raise DataError(problem, where=builder.path, line=line, found=largest, fix=fix)
+
+
 def _read_part(
-    file: Path, points: Points, space: LabelSpace, options: ReadOptions
+    file: Path, points: Points, space: LabelSpace, options: ReadOptions, note_bare: bool
 ) -> tuple[PointsBuilder, RecordLines]:
     builder, records = PointsBuilder(space, options.checks, file), RecordLines()
     for chunk in points(file, records):
         bare = np.flatnonzero(chunk.lengths == 0)
-        if len(bare):
+        if note_bare and len(bare):
             options.checks.mend("a point without labels was kept", file, int(chunk.lines[bare[0]]), len(bare))
         builder.add(chunk)
     builder.check_some(len(records))

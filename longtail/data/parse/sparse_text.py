@@ -14,12 +14,12 @@ from longtail import _native
 from longtail.core.errors import DataError
 from longtail.data.options import ReadOptions
 from longtail.data.parse.lines import Block, blocks
+from longtail.data.sparse import MOST_COLUMNS, WEIGHT, csr
 
 # Why a row is bad, as longtail/_native/src/sparse_text.cpp numbers it.
 NOT_AN_INDEX, OUTSIDE, NO_VALUE, NOT_A_NUMBER, NOT_FINITE, GARBAGE, NOT_A_WEIGHT, NOT_A_LABEL, LABEL_OUTSIDE = range(
     1, 10
 )
-LARGEST = np.iinfo(np.int32).max - 1  # columns are kept as int32
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class _Reader:
         self.L = rest[0] if rest else -1
         if not self.N:
             raise DataError("the header says that there are no points", where=self.path, line=1, found=line)
-        if max(self.D, self.L) > LARGEST:
-            problem = f"the header counts more than {LARGEST:,} features or labels"
+        if max(self.D, self.L) > MOST_COLUMNS:
+            problem = f"the header counts more than {MOST_COLUMNS:,} features or labels"
             raise DataError(problem, where=self.path, line=1, found=line)
 
     def _add(self, block: Block, start: int) -> None:
@@ -155,7 +155,7 @@ class _Reader:
             NOT_A_NUMBER: (f"the value of a {what} is not a number", None),
             NOT_FINITE: (f"the value of a {what} is not finite, or too large for a 32-bit number", None),
             GARBAGE: (f"something follows the value of a {what}", "pairs are separated by blanks"),
-            NOT_A_WEIGHT: ("a label's weight must be above 0 and at most 1", None),
+            NOT_A_WEIGHT: (WEIGHT, None),
             NOT_A_LABEL: ("a label index must be a whole number", "labels are joined by commas, without blanks"),
             LABEL_OUTSIDE: (f"a label index lies outside 0 … {self.L - 1}", from_0),
         }[reason]
@@ -167,9 +167,5 @@ def _csr(
 ) -> sp.csr_matrix:
     indptr = np.zeros(shape[0] + 1, np.int64)
     np.cumsum(np.frombuffer(lengths, np.int64), out=indptr[1:])
-    if indptr[-1] < 2**31:
-        indptr = indptr.astype(np.int32)  # as scipy keeps it; avoids a copy of the indices to int64
-    data = np.frombuffer(values, np.float32)
-    matrix = sp.csr_matrix((data, np.frombuffer(indices, np.int32), indptr), shape=shape, copy=False)
-    matrix.has_canonical_format = True  # sorted and merged natively: spares scipy a look at all indices
-    return matrix
+    # sorted and merged natively
+    return csr(indptr, np.frombuffer(indices, np.int32), np.frombuffer(values, np.float32), shape, canonical=True)

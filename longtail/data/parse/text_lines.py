@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail import _native
 from longtail.core.errors import DataError
 from longtail.core.texts import Texts, TextsBuilder
 from longtail.data.checks import Checks
@@ -26,39 +30,87 @@ class TextFile:
     good: NDArray[np.bool_]
 
 
-def read_texts(path: Path, options: ReadOptions) -> TextFile:
-    """One text a line, kept as it stands but for the line end. Blank ones are kept, and said."""
-    return _read(path, options, options.checks, note_blank=True)
+def read_texts(path: Path, options: ReadOptions, ids: bool = False) -> TextFile:
+    """One text a line, kept as it stands but for the line end. Blank ones are kept, and said.
 
-
-def read_list(path: Path, options: ReadOptions) -> Texts:
-    """A list whose line numbers mean something, such as label texts: no line may be skipped, blank ones are fine."""
-    texts = _read(path, options, Checks(), note_blank=False).texts
-    if not len(texts):
-        raise DataError("the list is empty", where=path)
-    return texts
-
-
-def strip_ids(file: TextFile) -> TextFile:
-    """The texts without the "id->" before them, if every line that is not blank has one."""
-    cut = [text.partition("->") for text in file.texts]
-    has_id = [bool(mark) and len(name.split()) == 1 for name, mark, _ in cut]
-    if not all(one or not name for one, (name, _, _) in zip(has_id, cut, strict=True)):
-        return file
-    return replace(file, texts=Texts.of([text for _, _, text in cut]))
-
-
-def _read(path: Path, options: ReadOptions, checks: Checks, note_blank: bool) -> TextFile:
+    With `ids` an "id->" before the text is dropped, if every line that is not empty has one.
+    """
+    pieces = _pieces(path, options, options.checks)
     texts, bad = TextsBuilder(), [np.empty(0, np.int64)]
-    for block in blocks(path, options.progress):
-        data, lengths, wrong = _cut(block, path, checks)
-        if note_blank:
-            _note_blank(Texts.from_utf8(data, lengths), wrong, block.first, path, checks)
-        texts.extend_utf8(data, lengths)
-        bad.append(wrong + (block.first - 1))
+    for piece in _without_ids(pieces) if ids else pieces:
+        rows = np.setdiff1d(np.arange(len(piece.texts)), piece.wrong)
+        options.checks.note_empty(piece.texts.take(rows) if len(piece.wrong) else piece.texts, path, rows + piece.first)
+        texts.extend_utf8(piece.texts.data, piece.texts.byte_lengths)
+        bad.append(piece.wrong + (piece.first - 1))
     good = np.ones(len(texts), bool)
     good[np.concatenate(bad)] = False
     return TextFile(path, texts.finish(), good)
+
+
+def read_list(path: Path, options: ReadOptions, ids: bool = False) -> Texts:
+    """A list whose line numbers mean something, such as label texts: no line may be skipped, blank ones are fine."""
+    texts = TextsBuilder()
+    pieces = _pieces(path, options, Checks())
+    for piece in _without_ids(pieces) if ids else pieces:
+        texts.extend_utf8(piece.texts.data, piece.texts.byte_lengths)
+    if not len(texts):
+        raise DataError("the list is empty", where=path)
+    return texts.finish()
+
+
+class Piece(NamedTuple):
+    """The texts of some lines: the number of the first line (from 1), and which of them are not UTF-8 (and empty)."""
+
+    first: int
+    texts: Texts
+    wrong: NDArray[np.int64]
+
+
+def _pieces(path: Path, options: ReadOptions, checks: Checks) -> Iterator[Piece]:
+    for block in blocks(path, options.progress):
+        data, lengths, wrong = _cut(block, path, checks)
+        yield Piece(block.first, Texts.from_utf8(data, lengths), wrong)
+
+
+def _without_ids(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """The texts without the "id->" before them, if every one that is not empty has one: known only at the end.
+
+    Until then all pieces wait; they are given away one by one, so that no text is held twice.
+    """
+    waiting: deque[tuple[Piece, NDArray[np.int64] | None]] = deque()
+    every = True
+    for piece in pieces:
+        sizes = id_lengths(piece.texts)
+        waiting.append((piece, sizes))
+        if sizes is None:
+            every = False
+            break
+    while waiting:
+        piece, sizes = waiting.popleft()
+        yield piece._replace(texts=without_starts(piece.texts, sizes)) if every and sizes is not None else piece
+    yield from pieces
+
+
+def id_lengths(texts: Texts) -> NDArray[np.int64] | None:
+    """The bytes of the "id->" before each text, 0 of an empty one; None if one that is not empty has none."""
+    sizes = np.zeros(len(texts), np.int64)
+    arrows = np.flatnonzero((texts.data[:-1] == ord("-")) & (texts.data[1:] == ord(">")))
+    rows = np.searchsorted(texts.offsets, arrows, side="right") - 1
+    inside = arrows + 1 < texts.offsets[rows + 1]  # the two characters may be of two texts
+    rows, first = np.unique(rows[inside], return_index=True)
+    sizes[rows] = arrows[inside][first] + 2 - texts.offsets[rows]
+    named = texts.byte_lengths > 0
+    if not sizes[named].all():
+        return None
+    names = without_starts(texts, np.maximum(sizes - 2, 0), keep=True)
+    return sizes if (_native.count_words(names.data, names.offsets)[named] == 1).all() else None
+
+
+def without_starts(texts: Texts, sizes: NDArray[np.int64], keep: bool = False) -> Texts:
+    """The texts without their first `sizes` bytes; with `keep`, only these."""
+    starts = np.repeat(texts.offsets[:-1] + sizes, texts.byte_lengths)
+    before = np.arange(len(texts.data)) < starts
+    return Texts.from_utf8(texts.data[before == keep], sizes if keep else texts.byte_lengths - sizes)
 
 
 def _cut(block: Block, path: Path, checks: Checks) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
@@ -90,10 +142,3 @@ def without_invalid(block: Block, path: Path, checks: Checks) -> tuple[bytes, ND
             lines[at] = b""
             wrong.append(at)
     return b"".join(line + b"\n" for line in lines), np.array(wrong, np.int64)
-
-
-def _note_blank(texts: Texts, wrong: NDArray[np.int64], first: int, path: Path, checks: Checks) -> None:
-    short = np.setdiff1d(np.flatnonzero(texts.byte_lengths < 16), wrong)  # only short texts can be blank: few, if any
-    blank = [i for i in short.tolist() if not texts[i].strip()]
-    if blank:
-        checks.mend("an empty text was kept", path, first + blank[0], len(blank))

@@ -38,8 +38,6 @@ def check_writable(corpus: Corpus, format: str) -> None:
     for part, data in corpus.parts():
         if not len(data):
             raise DataError(f"the {part} part holds no point", fix="leave it out")
-        if not ((data.Y.data > 0) & (data.Y.data <= 1)).all():
-            raise DataError(f"a label's weight in {part} is not above 0 and at most 1", fix="correct Y")
     if len({data.has_text for _, data in corpus.parts()}) > 1:
         raise DataError("some parts have texts, others features", fix=native)
     if len({data.groups is None for _, data in corpus.parts()}) > 1:

@@ -15,7 +15,7 @@ from longtail.core.labels import Labels
 from longtail.core.progress import Progress
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
-from longtail.data.parse.label_lists import numbered
+from longtail.data.parse.labelspace import numbered
 from longtail.data.writers.files import (
     all_ones,
     check_writable,
