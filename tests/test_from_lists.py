@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail.core.errors import ParameterError
+from longtail.core.errors import DataError, ParameterError
 from longtail.core.texts import Texts
 from longtail.data.from_lists import corpus_from_lists
 
@@ -51,6 +51,20 @@ def test_a_label_twice_counts_once_and_is_said(caplog: pytest.LogCaptureFixture)
     assert "counted once: 1 time(s)" in caplog.text
 
 
+def test_features_instead_of_texts() -> None:
+    X = sp.csr_matrix(np.eye(3, 5))
+    corpus = corpus_from_lists(X, [["a"], ["b"], ["a"]])
+    assert not corpus.train.has_text
+    assert corpus.train.features.shape == (3, 5)
+    with pytest.raises(DataError, match="NaN"):
+        corpus_from_lists(sp.csr_matrix([[np.nan]]), [["a"]])
+
+
+def test_keys_that_become_one_are_refused() -> None:
+    with pytest.raises(DataError, match="twice"):
+        corpus_from_lists(["x", "y"], [["\ud800"], ["\ud801"]])
+
+
 def test_matrix() -> None:
     matrix = sp.coo_matrix(([1, 0.5, 0, 1], ([0, 0, 1, 2], [2, 0, 1, 3])), shape=(3, 5))
     corpus = corpus_from_lists(TEXTS, matrix)
@@ -91,7 +105,7 @@ ROWS = [["a"], ["b"], ["c"]]
         (["one", None, "three"], ROWS, {}, "texts must be a list of strings; item 1 is None"),
         (["one", "two", 3.5], ROWS, {}, "item 2 is 3.5"),
         (None, ROWS, {}, "texts must be a list of strings; got None"),
-        (sp.eye(3).tocsr(), ROWS, {}, "texts must be a list of strings"),
+        (np.eye(3), ROWS, {}, "texts must be a list of strings; item 0"),
         (TEXTS, ["a", "b", "c"], {}, r"item 0 is 'a': wrap it, \[label\]"),
         (TEXTS, [1, 2, 3], {}, r"item 0 is 1: wrap it"),
         (TEXTS, "abc", {}, "labels must be a list"),

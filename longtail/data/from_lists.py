@@ -21,35 +21,44 @@ log = logging.getLogger("longtail")
 
 
 def corpus_from_lists(
-    texts: Iterable[str],
+    texts: Iterable[str] | sp.csr_matrix,
     labels: Any,
     *,
     label_texts: Mapping[str, str] | None = None,
     groups: Iterable[Any] | None = None,
     name: str = "data",
 ) -> Corpus:
-    """A corpus whose training part is `texts` with `labels`.
+    """A corpus whose training part is `texts`, or the rows of a sparse feature matrix, with `labels`.
 
     `labels`: for each text a list of keys, strings or whole numbers of at least 0; or an N×L scipy sparse matrix
     with weights in (0, 1], whose columns' numbers are the keys. `label_texts`: the texts of labels by key; a key
     that no text has becomes a label too. `groups`: a key for each text; texts of one group stay on one side of
     a split, and one with None is in no group.
     """
-    points = _strings(texts, "texts")
-    if not len(points):
+    points = _features(texts) if sp.issparse(texts) else _strings(texts, "texts")
+    count = len(points) if isinstance(points, Texts) else points.shape[0]
+    if not count:
         raise ParameterError("there are no texts: nothing can be learnt from an empty list")
     if sp.issparse(labels):
         Y, space = _from_matrix(labels)
     else:
         Y, space = _from_rows(labels, () if label_texts is None else label_texts)
-    if Y.shape[0] != len(points):
-        raise ParameterError(f"{len(points):,} texts but labels for {Y.shape[0]:,}; the two must be of one length")
+    if Y.shape[0] != count:
+        raise ParameterError(f"{count:,} texts but labels for {Y.shape[0]:,}; the two must be of one length")
     keys = None if groups is None else _strings(groups, "groups", keys=True)
-    if keys is not None and len(keys) != len(points):
-        raise ParameterError(f"{len(points):,} texts but {len(keys):,} groups; the two must be of one length")
+    if keys is not None and len(keys) != count:
+        raise ParameterError(f"{count:,} texts but {len(keys):,} groups; the two must be of one length")
     if label_texts is not None:
         space = Labels(space.keys, _label_texts(space, label_texts))
     return Corpus(name, Dataset(points, Y, groups=keys), space)
+
+
+def _features(matrix: Any) -> sp.csr_matrix:
+    """A feature matrix, checked."""
+    X = sp.csr_matrix(matrix, dtype=np.float32)
+    if not np.isfinite(X.data).all():
+        raise DataError("the feature matrix holds NaN or infinite values")
+    return X
 
 
 def _strings(items: Iterable[Any], what: str, keys: bool = False) -> Texts:
@@ -90,11 +99,10 @@ def _from_rows(labels: Any, more: Iterable[Any]) -> tuple[sp.csr_matrix, Labels]
         where = "label_texts" if at >= len(flat) else f"the labels of text {_row_of(rows, at)}"
         found = [*flat, *more][at]
         raise ParameterError(f"a label must be a string or a whole number of at least 0; {where}: {shorten(found)}")
+    if not values:
+        raise ParameterError("no text has a label: nothing can be learnt")
     columns = space.columns(values)[: len(flat)]
-    try:
-        found_labels, final = space.finish()
-    except DataError:
-        raise ParameterError("no text has a label: nothing can be learnt") from None
+    found_labels, final = space.finish()
     indptr = np.append(0, np.cumsum([len(row) for row in rows], dtype=np.int64))
     final_columns = columns if final is None else final[columns]
     Y = csr(indptr, final_columns.astype(np.int32), np.ones(len(flat), np.float32), (len(rows), len(found_labels)))

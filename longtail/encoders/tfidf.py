@@ -17,6 +17,7 @@ from longtail import _native
 from longtail.core.errors import DataError
 from longtail.core.parameters import Parameters, param
 from longtail.core.texts import Texts
+from longtail.data.sparse import csr
 
 log = logging.getLogger("longtail")
 
@@ -73,7 +74,7 @@ class Tfidf:
                 "%.0f %% of the text is in scripts written without spaces: it is cut to characters and pairs of them",
                 share,
             )
-        counts = _csr(found.counts, len(found.texts_with))
+        counts = csr(*found.counts, (len(texts), len(found.texts_with)), canonical=True)
         average = float(counts.sum()) / max(len(texts), 1)
         return cls(Texts(found.data, found.offsets), found.texts_with, len(texts), average, settings), counts
 
@@ -88,7 +89,7 @@ class Tfidf:
     def count(self, texts: Texts) -> sp.csr_matrix:
         """Counts of the known terms (N, V)."""
         texts = normalised(texts)
-        return _csr(self._index.count(texts.data, texts.offsets), len(self))
+        return csr(*self._index.count(texts.data, texts.offsets), (len(texts), len(self)), canonical=True)
 
     def encode(self, texts: Texts) -> sp.csr_matrix:
         """TF-IDF rows of unit length (N, V); a text without known terms has an empty row."""
@@ -145,10 +146,3 @@ def normalise_rows(matrix: sp.csr_matrix) -> sp.csr_matrix:
     lengths = np.sqrt(np.maximum(squares, np.finfo(np.float32).tiny))
     data = matrix.data / np.repeat(lengths, np.diff(matrix.indptr))
     return sp.csr_matrix((data.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def _csr(arrays: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]], width: int) -> sp.csr_matrix:
-    indptr, indices, data = arrays
-    if indptr[-1] < 2**31:
-        indptr = indptr.astype(np.int32)  # so that scipy keeps 32-bit indices
-    return sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, width), copy=False)

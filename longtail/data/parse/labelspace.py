@@ -118,7 +118,10 @@ class InferredLabels:
         order = np.fromiter((self._index[key] for key in keys), np.int64, len(keys))
         final = np.empty(len(keys), np.int64)
         final[order] = np.arange(len(keys))
-        return Labels(Texts.of(keys)), final
+        labels = Labels(Texts.of(keys))
+        if any("\ud800" <= c <= "\udfff" for key in keys if not key.isascii() for c in key):
+            labels.check_unique()  # what UTF-8 cannot hold was replaced, and two keys may have become one
+        return labels, final
 
 
 LabelSpace = ListedLabels | InferredLabels
