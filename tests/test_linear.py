@@ -235,10 +235,10 @@ def test_matcher_aware_rows_hold_the_teacher_forced_ones() -> None:
         assert set(forced[forced_ptr[g] : forced_ptr[g + 1]]) <= set(aware[aware_ptr[g] : aware_ptr[g + 1]])
 
 
-def test_dismec_is_exact() -> None:
+def test_a_tree_of_one_level_is_exact_one_vs_all() -> None:
     corpus = topic_corpus()
     assert corpus.test is not None
-    model = longtail.recipe("dismec", prune=0.0, eps=1e-4).fit(corpus)
+    model = longtail.recipe("xr-linear", prune=0.0, eps=1e-4).fit(corpus)  # six labels: all under the root
     X = model.features(corpus.train.x)  # type: ignore[attr-defined]
     W = dense_weights(solve_level(X, flat_problem(corpus.train.Y), budget=None, seed=0, **EXACT), X.shape[1])
     margins = np.hstack([model.features(corpus.test.x).toarray(), np.ones((40, 1))]) @ W  # type: ignore[attr-defined]

@@ -27,11 +27,6 @@ class LabelTree:
     levels: tuple[NDArray[np.int64], ...]
 
     @classmethod
-    def flat(cls, L: int) -> LabelTree:
-        """All labels under the root: one-vs-all."""
-        return cls(np.arange(L, dtype=np.int32), (np.arange(L + 1),))
-
-    @classmethod
     def balanced(cls, Z: sp.csr_matrix, branching: int, leaf_size: int, seed: int) -> LabelTree:
         """Balanced 2-means of the label vectors Z (L, d), cut in halves until a cluster has at most `leaf_size` labels.
 

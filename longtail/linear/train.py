@@ -27,7 +27,7 @@ class LinearParameters(Parameters):
     negatives: Literal["tfn", "tfn+man"] = param("tfn", "tfn: teacher-forced; +man: also what the level above confuses")
     C: float = param(1.0, "cost of errors against the size of weights", above=0.0)  # PECOS, XR-Transformer: 1
     eps: float = param(0.1, "how far from optimal the solver may stop", above=0.0)  # LIBLINEAR, PECOS: 0.1
-    prune: float = param(0.1, "weights smaller than this are dropped", at_least=0.0)  # XR-Linear 0.1, DiSMEC 0.01
+    prune: float = param(0.1, "weights smaller than this are dropped", at_least=0.0)  # PECOS: 0.1
     budget: int | None = param(None, "keep at most this many weights per label", at_least=1)
     beam: int = param(10, "nodes kept at each level of the search", at_least=1)
     post: Literal["l3-hinge", "sigmoid", "none"] = param("l3-hinge", "how margins become scores down the path")
