@@ -59,6 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", action="append", help="default: debian-related")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help=", ".join(PEERS))
+    parser.add_argument("--system", action="append", help="only these, as 'pecos tfn'; longtail tfn always runs")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
@@ -66,6 +67,8 @@ def main() -> None:
     for peer in args.peer:
         name, _, python = peer.partition("=")
         pythons |= dict.fromkeys(PEERS[name], python)
+    if args.system:
+        pythons = {name: python for name, python in pythons.items() if name in ("longtail tfn", *args.system)}
     for corpus in args.corpus or ["debian-related"]:
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)

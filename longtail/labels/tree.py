@@ -58,14 +58,19 @@ class LabelTree:
 
     def targets(self, Y: sp.csr_matrix, t: int) -> sp.csr_matrix:
         """Y^(t) (N, K_t), eq. 5: a node's target is the largest of the labels below it."""
-        nodes = self.nodes(t)[Y.indices]
+        nodes, K = self.nodes(t)[Y.indices], len(self.levels[t]) - 1
+        if (Y.data == 1).all():  # the largest is 1: no need to look which
+            coarse = sp.csr_matrix((Y.data.copy(), nodes.astype(np.int32), Y.indptr.copy()), shape=(Y.shape[0], K))
+            coarse.sum_duplicates()
+            coarse.data[:] = 1
+            return coarse
         rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
         order = np.lexsort((-Y.data, nodes, rows))  # the largest target of a node comes first
         rows, nodes, values = rows[order], nodes[order], Y.data[order]
         first = np.ones(len(rows), bool)
         first[1:] = (rows[1:] != rows[:-1]) | (nodes[1:] != nodes[:-1])
         indptr = np.append(0, np.cumsum(np.bincount(rows[first], minlength=Y.shape[0])))
-        return sp.csr_matrix((values[first], nodes[first], indptr), shape=(Y.shape[0], len(self.levels[t]) - 1))
+        return sp.csr_matrix((values[first], nodes[first], indptr), shape=(Y.shape[0], K))
 
     def check(self, L: int) -> None:
         """Refuse a tree that is not one of L labels."""

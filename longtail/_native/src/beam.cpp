@@ -75,9 +75,12 @@ public:
         } else {
             const int32_t *at = features_ + first_, *stop = features_ + last_;
             for (int64_t j = begin; j < end; j++) {
-                at = std::lower_bound(at, stop, queries.features[j]);
+                const int32_t wanted = queries.features[j];
+                int64_t step = 1;  // gallop, then halve: the next feature is rarely far
+                while (step < stop - at && at[step] < wanted) at += step, step *= 2;
+                at = std::lower_bound(at, std::min(stop, at + step + 1), wanted);
                 if (at == stop) break;
-                if (*at == queries.features[j]) add(at - features_, queries.values[j]);
+                if (*at == wanted) add(at - features_, queries.values[j]);
             }
         }
         if (queries.bias != 0.0f && last_ > first_ && features_[last_ - 1] == queries.bias_feature) add(last_ - 1, queries.bias);

@@ -45,7 +45,12 @@ public:
             for (int64_t i = 0; i < size; i++) now[i] = keys_[i].member;
             std::sort(now.begin(), now.begin() + half);
             std::sort(now.begin() + half, now.end());
-            const bool settled = round > 0 && std::equal(now.begin(), now.end(), members);
+            // two sorted sides: what moved is what the first side has now and had not before
+            int64_t stayed = 0;
+            for (int64_t a = 0, b = 0; round > 0 && a < half && b < half;)
+                if (now[a] == members[b]) stayed++, a++, b++;
+                else now[a] < members[b] ? a++ : b++;
+            const bool settled = round > 0 && (half - stayed) * kSettled <= size;
             std::copy(now.begin(), now.end(), members);
             clear();
             if (settled) break;
@@ -57,6 +62,8 @@ public:
     }
 
 private:
+    static constexpr int64_t kSettled = 200;  // a round that moves less than one member in so many is the last
+
     struct Key {
         float score;
         int32_t member;
