@@ -34,10 +34,10 @@ class Longtail:
 
         self.tree = LabelTree.balanced(label_vectors(X, Y), 16, 100, 0)
         self.levels = train_levels(X, Y, None, self.tree, LinearParameters(negatives=self.negatives), Run())
-        self.search, self.usable = BeamSearch(X.shape[1], self.levels), np.ones(Y.shape[1], bool)
+        self.search = BeamSearch(X.shape[1], self.levels)
 
     def predict(self, X, k):
-        found, scores = self.search.search(X, bias=1.0, beam=BEAM, k=k, post="l3-hinge", usable=self.usable)
+        found, scores = self.search.search(X, bias=1.0, beam=BEAM, k=k, post="l3-hinge")
         return self.tree.order[found], scores
 
     def single(self, x):

@@ -111,8 +111,9 @@ class BeamSearch:
             self._search.add_level(*level)
 
     def search(
-        self, X: Csr, *, bias: float, beam: int, k: int, post: str, usable: NDArray[np.bool_]
+        self, X: Csr, *, bias: float, beam: int, k: int, post: str, usable: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best nodes (N, k) of the last level and their scores, among those `usable` (K,); pads −1, −inf."""
         arrays: tuple[Any, ...] = csr_arrays(X)
-        return self._search.search(*arrays, bias, beam, k, post, usable.astype(np.uint8))
+        mask = np.empty(0, np.uint8) if usable is None else usable.astype(np.uint8)
+        return self._search.search(*arrays, bias, beam, k, post, mask)

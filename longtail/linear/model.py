@@ -43,6 +43,7 @@ class LinearModel(StoredModel):
         super().__init__(recipe, labels, about)
         self.encoder, self.width, self.tree, self.levels = encoder, width, tree, levels
         self._search = BeamSearch(width, levels)
+        self._smallest_cluster = 1 if len(levels) == 1 else int(np.diff(tree.levels[-2]).min())
 
     @property
     def accepts(self) -> str | int:
@@ -57,11 +58,12 @@ class LinearModel(StoredModel):
         """Beam search; the beam is widened where it could not reach k labels."""
         recipe, L = cast(LinearRecipe, self.recipe), len(self.labels)
         k = min(k, L)
-        gone = np.zeros(L, bool) if self.labels.removed is None else self.labels.removed
-        smallest = 1 if len(self.levels) == 1 else int(np.diff(self.tree.levels[-2]).min())
-        beam = max(recipe.beam, -(-(k + int(gone.sum())) // smallest))
+        gone = self.labels.removed
+        usable = None if gone is None or not gone.any() else ~gone[self.tree.order]
+        wanted = k if usable is None else k + int((~usable).sum())
+        beam = max(recipe.beam, -(-wanted // self._smallest_cluster))
         found, scores = self._search.search(
-            self.features(x), bias=BIAS, beam=beam, k=k, post=recipe.post, usable=~gone[self.tree.order]
+            self.features(x), bias=BIAS, beam=beam, k=k, post=recipe.post, usable=usable
         )
         return Ranking(np.where(found >= 0, self.tree.order[found], -1).astype(np.int32), scores, self.labels)
 

@@ -88,9 +88,7 @@ def training_rows(
     if settings.negatives == "tfn+man":
         K = above.shape[1]
         width = min(settings.beam, K)
-        found, _ = BeamSearch(X.shape[1], levels).search(
-            X, bias=BIAS, beam=settings.beam, k=width, post=settings.post, usable=np.ones(K, bool)
-        )
+        found, _ = BeamSearch(X.shape[1], levels).search(X, bias=BIAS, beam=settings.beam, k=width, post=settings.post)
         real = found >= 0
         indptr = np.append(0, np.cumsum(real.sum(1)))
         taking_part = above + sp.csr_matrix((np.ones(real.sum(), np.float32), found[real], indptr), shape=(N, K))

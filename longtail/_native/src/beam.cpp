@@ -47,13 +47,14 @@ struct Visit {
 // its slots are first laid out in a table over all features; else each feature is searched for.
 class Lookup {
 public:
-    explicit Lookup(int64_t width) : table_(width + 1, -1) {}
+    explicit Lookup(int64_t width) : width_(width) {}
 
     void open(const Level& level, int64_t parent, int64_t wanted) {
         features_ = level.features.data();
         first_ = level.slot_ptr.data()[parent];
         last_ = level.slot_ptr.data()[parent + 1];
         laid_out_ = wanted > last_ - first_;
+        if (laid_out_ && table_.empty()) table_.assign(width_ + 1, -1);  // a single query never gets here
         if (laid_out_)
             for (int64_t slot = first_; slot < last_; slot++) table_[features_[slot]] = static_cast<int32_t>(slot - first_);
     }
@@ -87,6 +88,7 @@ public:
     }
 
 private:
+    int64_t width_;
     std::vector<int32_t> table_;
     const int32_t* features_ = nullptr;
     int64_t first_ = 0, last_ = 0;
@@ -115,7 +117,7 @@ public:
         levels_.push_back({child_ptr, slot_ptr, features, entry_ptr, children, weights});
     }
 
-    // The k best nodes (N, k) of the last level added, and their scores. `usable` (K) leaves nodes of it out.
+    // The k best nodes (N, k) of the last level added, and their scores. `usable` (K, or empty for all) leaves nodes out.
     nb::tuple search(In<int64_t> ptr, In<int32_t> columns, In<float> values, float bias, int64_t beam, int64_t k,
                      const std::string& post_name, In<uint8_t> usable) const {
         const Post post = post_of(post_name);
@@ -141,7 +143,7 @@ public:
                 for (size_t t = 0; t < levels_.size(); t++) {
                     const bool bottom = t + 1 == levels_.size();
                     std::vector<TopK> best(last - first, TopK(bottom ? k : beam));
-                    descend(levels_[t], queries, visits, *lookup, post, bottom ? usable.data() : nullptr, first, best);
+                    descend(levels_[t], queries, visits, *lookup, post, bottom && usable.shape(0) ? usable.data() : nullptr, first, best);
                     visits.clear();
                     for (int64_t q = first; q < last; q++) {
                         if (bottom) {
