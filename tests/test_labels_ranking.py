@@ -86,11 +86,9 @@ def test_of_and_lengths_are_checked() -> None:
 
 
 @given(
-    st.lists(st.integers(0, 10_000), min_size=1, max_size=5), st.integers(3, 10**6), st.floats(0, 2), st.floats(0, 5)
+    st.lists(st.integers(0, 10_000), min_size=1, max_size=5), st.integers(3, 10**6), st.floats(0, 2), st.floats(0.01, 5)
 )
 def test_propensity_is_the_published_formula(counts: list[int], points: int, A: float, B: float) -> None:
-    if min(counts) + B == 0:
-        return
     C = (math.log(points) - 1) * (B + 1) ** A
     expected = [1 / (1 + C * math.exp(-A * math.log(n + B))) for n in counts]
     assert Propensity(A, B).of(np.array(counts), points) == pytest.approx(expected, rel=1e-9)
@@ -101,6 +99,9 @@ def test_propensity_at_the_edges() -> None:
     for bad in (-1.0, math.nan, math.inf):
         with pytest.raises(ParameterError, match="propensity A must be a number of at least 0"):
             Propensity(A=bad)
+    for bad in (-1.0, 0.0, math.nan):
+        with pytest.raises(ParameterError, match="propensity B must be a number above 0"):
+            Propensity(B=bad)
 
 
 # Ranking

@@ -24,9 +24,10 @@ class Propensity:
     B: float = 1.5
 
     def __post_init__(self) -> None:
-        for name, value in (("A", self.A), ("B", self.B)):
-            if not (np.isfinite(value) and value >= 0):
-                raise ParameterError(f"propensity {name} must be a number of at least 0; got {value!r}")
+        if not (np.isfinite(self.A) and self.A >= 0):
+            raise ParameterError(f"propensity A must be a number of at least 0; got {self.A!r}")
+        if not (np.isfinite(self.B) and self.B >= 1e-6):  # at 0 a label without examples would have propensity 0
+            raise ParameterError(f"propensity B must be a number above 0; got {self.B!r}")
 
     def of(self, counts: NDArray[Any], points: int) -> NDArray[np.float64]:
         """p_l = 1 / (1 + C·exp(−A·ln(N_l + B))), C = (ln N − 1)(B + 1)^A, for label counts N_l of N points."""
