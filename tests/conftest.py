@@ -12,8 +12,8 @@ from longtail import _native
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share corpora.py
 
-# deadlines are off: the machine may be busy, and timings belong in bench/. Where CI is set the same cases are tried every
-# time, so that what fails there is what the change did; at home new ones are.
+# deadlines are off: the machine may be busy, and timings belong in bench/. Where CI is set the same cases are tried
+# every time, so that what fails there is what the change did; at home new ones are.
 settings.register_profile(
     "longtail", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
 )
