@@ -32,6 +32,7 @@ class LabelTree:
 
         Halves of halves are then joined to levels of `branching` children (a power of two); the first level takes
         what is left over. Sizes of clusters differ by at most one. A label with an empty vector gets a place too.
+        A split ends after ROUNDS rounds, or sooner when a round moves next to nothing.
         """
         L = Z.shape[0]
         if leaf_size < 2:  # halving would leave empty clusters

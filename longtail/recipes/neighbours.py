@@ -2,8 +2,8 @@
 
     longtail train DATA --recipe neighbours --out MODEL
 
-A serious baseline that needs no training: exact sparse search, so a label with one example, or with none but
-a text of its own, is within reach.
+A serious baseline that needs no training: every training text can be found, so a label with one example, or with
+none but a text of its own, is within reach.
 """
 
 from __future__ import annotations
@@ -57,11 +57,12 @@ class Neighbours(RefitRecipe):
 
     w_i = sim(x, x_i)^p; sim is the cosine of TF-IDF vectors, or BM25 relative to the best match. An ignored
     pair (i, l) leaves both sums. Labels that nothing speaks for follow by their frequency. What is left at
-    none is chosen on the validation part, by the mean of P@1, P@5, PSP@1 and PSP@5.
+    none is chosen on the validation part, by the mean of P@1, P@5, PSP@1 and PSP@5. The search is exact for the
+    `query_terms` heaviest terms of a text; the others of a long one take no part in it.
     """
 
     name = "neighbours"
-    title = "nearest training texts vote, label texts are matched; exact sparse search"
+    title = "nearest training texts vote, label texts are matched"
 
     weighting: Literal["tfidf", "bm25"] | None = param(None, "how terms are weighted")
     neighbours: int | None = param(None, "m: how many training points vote", at_least=1)

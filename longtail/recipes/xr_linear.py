@@ -22,7 +22,8 @@ class XRLinear(LinearTreeRecipe):
     """Labels are clustered by the mean of their training points (PIFA) with balanced 2-means.
 
     A node's classifier is trained on the points for which its parent is true, so each level only learns to tell
-    siblings apart; prediction keeps the `beam` best nodes of each level.
+    siblings apart; prediction keeps the `beam` best nodes of each level. Left out of what the papers offer: costs by
+    relevance, the logistic loss, and clustering by label texts.
     """
 
     name = "xr-linear"

@@ -54,7 +54,7 @@ public:
         first_ = level.slot_ptr.data()[parent];
         last_ = level.slot_ptr.data()[parent + 1];
         laid_out_ = wanted > last_ - first_;
-        if (laid_out_ && table_.empty()) table_.assign(width_ + 1, -1);  // a single query never gets here
+        if (laid_out_ && table_.empty()) table_.assign(width_ + 1, -1);  // few single queries need it
         if (laid_out_)
             for (int64_t slot = first_; slot < last_; slot++) table_[features_[slot]] = static_cast<int32_t>(slot - first_);
     }
