@@ -14,7 +14,16 @@ from scipy.optimize import minimize
 
 import longtail
 from longtail import _native
-from longtail._native.linear import BeamSearch, Problem, Weights, cluster_order, pack_level, solve_level
+from longtail._native.linear import (
+    BeamSearch,
+    Problem,
+    WeightKind,
+    Weights,
+    cluster_order,
+    pack_level,
+    solve_level,
+    unpack_level,
+)
 from longtail.core.errors import DataError
 from longtail.core.run import Run
 from longtail.encoders.tfidf import normalise_rows
@@ -183,25 +192,33 @@ def test_a_tree_that_is_not_of_these_labels_is_refused() -> None:
             LabelTree(np.array(order, np.int32), (np.arange(len(order) + 1),)).check(3)
 
 
-def random_levels(seed: int, tree: LabelTree, D: int) -> tuple[list[np.ndarray], BeamSearch]:
+def random_levels(
+    seed: int, tree: LabelTree, D: int, kind: WeightKind = "float32"
+) -> tuple[list[np.ndarray], BeamSearch]:
     rng = np.random.default_rng(seed)
     dense, levels = [], []
     for t, ends in enumerate(tree.levels):
         W = rng.normal(size=(D + 1, len(ends) - 1)) * (rng.random((D + 1, len(ends) - 1)) < 0.5)
         by_node = sp.csc_matrix(W.astype(np.float32))
         weights = Weights(by_node.indptr.astype(np.int64), by_node.indices.astype(np.int32), by_node.data)
-        dense.append(W.astype(np.float32).astype(float))
-        levels.append(pack_level(tree.child_ptr(t), weights))
+        levels.append(pack_level(tree.child_ptr(t), weights, D + 1, kind))
+        dense.append(dense_weights(unpack_level(levels[-1]), D))
+        assert np.abs(dense[-1] - W).max() <= {"float32": 1e-6, "float16": 2e-3, "int8": np.abs(W).max() / 127}[kind]
     return dense, BeamSearch(D, levels)
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 10_000), st.sampled_from(["l3-hinge", "sigmoid", "none"]), st.integers(1, 40))
-def test_a_full_beam_is_exhaustive_search(seed: int, post: str, k: int) -> None:
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(["l3-hinge", "sigmoid", "none"]),
+    st.integers(1, 40),
+    st.sampled_from(["float32", "float16", "int8"]),
+)
+def test_a_full_beam_is_exhaustive_search(seed: int, post: str, k: int, kind: WeightKind) -> None:
     rng = np.random.default_rng(seed)
     D, L = 9, 23
     tree = LabelTree.balanced(sp.csr_matrix((L, 3), dtype=np.float32), 2, 3, seed)
-    dense, search = random_levels(seed, tree, D)
+    dense, search = random_levels(seed, tree, D, kind)
     X = sp.csr_matrix((rng.normal(size=(5, D)) * (rng.random((5, D)) < 0.6)).astype(np.float32))
     usable = rng.random(L) < 0.8
     found, scores = search.search(X, bias=1.0, beam=L, k=k, post=post, usable=usable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,11 @@ def cluster_order(rows: Csr, depth: int, *, rounds: int, seed: int) -> NDArray[n
     Rows must be of unit length; at most `rounds` rounds at each split.
     """
     return _kernels.cluster_order(*csr_arrays(rows), rows.shape[1], depth, rounds, seed)
+
+
+def label_sums(X: Csr, Y: Csr) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Σ_i y_il x_i for every label l of Y (N, L), scaled to unit length: CSR arrays (L, d)."""
+    return _kernels.label_sums(*csr_arrays(X), X.shape[1], *csr_arrays(Y.tocsc()))
 
 
 class Weights(NamedTuple):
@@ -86,20 +91,45 @@ def solve_level(
     return Weights(*found)
 
 
+WeightKind = Literal["float32", "float16", "int8"]
+
+
 class Level(NamedTuple):
-    """The weights of a level as beam search reads them: by parent, by feature, then by child (see beam.cpp)."""
+    """The weights of a level as beam search reads them: by parent, by feature, then by child (see src/level.h)."""
 
     child_ptr: NDArray[np.int64]
     slot_ptr: NDArray[np.int64]
-    features: NDArray[np.int32]
     entry_ptr: NDArray[np.int64]
-    children: NDArray[np.uint16]
-    weights: NDArray[np.float32]
+    bucket_ptr: NDArray[np.int64]
+    bucket_slots: NDArray[np.uint32]
+    bucket_entries: NDArray[np.uint32]
+    features: NDArray[np.int32]
+    counts: NDArray[Any]
+    children: NDArray[Any]
+    weights: NDArray[Any]
+    scales: NDArray[np.float32]
 
 
-def pack_level(child_ptr: NDArray[np.int64], weights: Weights) -> Level:
-    """The weights of the children of each parent, laid out for beam search."""
-    return Level(child_ptr, *_kernels.pack_level(child_ptr, *weights))
+def pack_level(child_ptr: NDArray[np.int64], weights: Weights, width: int, kind: WeightKind = "float32") -> Level:
+    """The weights of the children of each parent, laid out for beam search; features are below `width`."""
+    *arrays, packed, scales = _kernels.pack_level(child_ptr, *weights, width, kind)
+    return Level(child_ptr, *arrays, packed.view(np.float16) if kind == "float16" else packed, scales)
+
+
+def unpack_level(level: Level, parent: int | None = None) -> Weights:
+    """The weights of all nodes of a level, or of the children of one parent, each by rising feature."""
+    first, last = (0, len(level.slot_ptr) - 1) if parent is None else (parent, parent + 1)
+    slots = slice(level.slot_ptr[first], level.slot_ptr[last])
+    entries = slice(level.entry_ptr[first], level.entry_ptr[last])
+    features = np.repeat(level.features[slots], level.counts[slots].astype(np.int64) + 1)
+    begins = np.repeat(level.child_ptr[first:last], np.diff(level.entry_ptr[first : last + 1]))
+    nodes = level.children[entries].astype(np.int64) + begins - level.child_ptr[first]
+    values = level.weights[entries].astype(np.float32)
+    if len(level.scales):
+        values *= np.abs(values) * level.scales[level.child_ptr[first] + nodes]
+    order = np.lexsort((features, nodes))
+    ends = np.cumsum(np.bincount(nodes, minlength=level.child_ptr[last] - level.child_ptr[first]))
+    return Weights(np.append(0, ends), features[order], values[order])
 
 
 class BeamSearch:
@@ -108,7 +138,8 @@ class BeamSearch:
     def __init__(self, width: int, levels: list[Level]):
         self._search = _kernels.BeamSearch(width)
         for level in levels:
-            self._search.add_level(*level)
+            weights = level.weights.view(np.uint16) if level.weights.dtype == np.float16 else level.weights
+            self._search.add_level(*level._replace(weights=weights))
 
     def search(
         self, X: Csr, *, bias: float, beam: int, k: int, post: str, usable: NDArray[np.bool_] | None = None

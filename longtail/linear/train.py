@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._native.linear import BeamSearch, Level, Problem, pack_level, solve_level
+from longtail._native.linear import BeamSearch, Level, Problem, label_sums, pack_level, solve_level
 from longtail.core.parameters import Parameters, param
 from longtail.core.run import Run
-from longtail.encoders.tfidf import normalise_rows
+from longtail.data.sparse import csr
 from longtail.labels.tree import LabelTree
 
 BIAS = 1.0  # the value of the feature that every point has
@@ -35,7 +35,7 @@ class LinearParameters(Parameters):
 
 def label_vectors(X: sp.csr_matrix, Y: sp.csr_matrix) -> sp.csr_matrix:
     """PIFA (eq. 4): Z_l = Σ_i y_il x_i, scaled to unit length (L, d)."""
-    return normalise_rows((Y.T @ X).tocsr().astype(np.float32))
+    return csr(*label_sums(X, Y), (Y.shape[1], X.shape[1]), canonical=True)
 
 
 def train_levels(
@@ -69,7 +69,7 @@ def train_levels(
             budget=settings.budget,
             seed=run.seed,
         )
-        levels.append(pack_level(tree.child_ptr(t), weights))
+        levels.append(pack_level(tree.child_ptr(t), weights, X.shape[1] + 1))
         above = targets
     return levels
 

@@ -18,10 +18,13 @@ struct DcdBlock {
     float* weights;              // (columns, lanes)
     float* alpha;                // (rows, lanes): the dual variables
     const float* signed_diagonal;  // (rows, lanes): 1/(2·cost), negative for negatives
-    float* active;               // (rows, lanes): 0 where the pair is shrunk away, else 1
+    float* active;               // (rows, lanes): 0 where the pair is shrunk away or takes no part, else 1
+    uint8_t* row_active;         // (rows): whether any lane that still moves is active
     const int32_t* order;        // rows to visit
     int64_t order_size;
+    const float* moves;          // (lanes): 0 for labels that are done, else 1
     const float* bound;          // (lanes): shrink where alpha is 0 and the gradient above this
+    float* shrunk;               // (lanes): set to 1 where a pair is shrunk away
     float *highest, *lowest;     // (lanes): of the projected gradients seen in this pass
 };
 

@@ -41,52 +41,76 @@ inline void row_margins(const DcdBlock& block, int64_t begin, int64_t end, Lanes
     for (int v = 0; v < V; v++) margin[v] = sum[v];
 }
 
+// A step goes this much beyond the optimum of its coordinate (projected SOR, Mangasarian 1987), which settles what rows
+// have in common in fewer passes.
+constexpr float kBeyond = 1.3f;
+
+// What the lanes share from row to row.
+template <int V>
+struct LaneState {
+    Lanes moves[V], bound[V], shrunk[V], highest[V], lowest[V];
+};
+
+inline bool any(Mask mask) {
+    int32_t found = 0;
+    for (int l = 0; l < 8; l++) found |= mask[l];
+    return found != 0;
+}
+
 // One coordinate step of every lane: new alphas, shrinking, the range of projected gradients. Leaves what the weights
 // are to be moved by in `delta`; whether that is anything.
 template <int V>
-inline bool row_step(const DcdBlock& block, int64_t row, const Lanes* margin, Lanes* delta, const Lanes* bound,
-                     Lanes* highest, Lanes* lowest) {
+inline bool row_step(const DcdBlock& block, int64_t row, const Lanes* margin, Lanes* delta, LaneState<V>& lanes) {
     const Lanes zero = {}, norm = all(block.squared_norms[row]);
     Lanes* alpha = at(block.alpha + row * 8 * V);
     const Lanes* diagonal = at(block.signed_diagonal + row * 8 * V);
     Lanes* active = at(block.active + row * 8 * V);
-    Mask moved = {};
+    Mask moved = {}, left = {};
     for (int v = 0; v < V; v++) {
         const Lanes y = diagonal[v] < zero ? all(-1.0f) : all(1.0f);
         const Lanes d = y * diagonal[v], a = alpha[v];
         const Lanes gradient = y * margin[v] - all(1.0f) + d * a;
         const Lanes projected = a == zero ? smaller(gradient, zero) : gradient;
         // a pair at 0 whose gradient pushes it further down is shrunk away
-        const Lanes pushed = a == zero ? gradient : bound[v];
-        const Lanes on = pushed > bound[v] ? zero : active[v];
-        active[v] = on;
-        highest[v] = larger(on == zero ? highest[v] : projected, highest[v]);
-        lowest[v] = smaller(on == zero ? lowest[v] : projected, lowest[v]);
-        const Lanes step = (larger(a - gradient / (norm + d), zero) - a) * on;
+        const Lanes pushed = a == zero ? gradient : lanes.bound[v];
+        const Lanes kept = pushed > lanes.bound[v] ? zero : active[v];
+        lanes.shrunk[v] = larger(lanes.shrunk[v], active[v] - kept);
+        active[v] = kept;
+        const Lanes on = kept * lanes.moves[v];
+        lanes.highest[v] = larger(on == zero ? lanes.highest[v] : projected, lanes.highest[v]);
+        lanes.lowest[v] = smaller(on == zero ? lanes.lowest[v] : projected, lanes.lowest[v]);
+        const Lanes step = (larger(a - all(kBeyond) * gradient / (norm + d), zero) - a) * on;
         alpha[v] = a + step;
         delta[v] = y * step;
         moved |= step != zero;
+        left |= on != zero;
     }
-    int32_t any = 0;
-    for (int l = 0; l < 8; l++) any |= moved[l];
-    return any != 0;
+    block.row_active[row] = any(left);
+    return any(moved);
 }
 
 template <int V>
 void dcd_pass_lanes(const DcdBlock& block) {
-    Lanes highest[V], lowest[V], bound[V], margin[V], delta[V];
-    for (int v = 0; v < V; v++) highest[v] = at(block.highest)[v], lowest[v] = at(block.lowest)[v], bound[v] = at(block.bound)[v];
+    LaneState<V> lanes;
+    Lanes margin[V], delta[V];
+    for (int v = 0; v < V; v++) {
+        lanes.moves[v] = at(block.moves)[v], lanes.bound[v] = at(block.bound)[v], lanes.shrunk[v] = at(block.shrunk)[v];
+        lanes.highest[v] = at(block.highest)[v], lanes.lowest[v] = at(block.lowest)[v];
+    }
     for (int64_t turn = 0; turn < block.order_size; turn++) {
         const int64_t row = block.order[turn];
         const int64_t begin = block.row_ptr[row], end = block.row_ptr[row + 1];
         row_margins<V>(block, begin, end, margin);
-        if (!row_step<V>(block, row, margin, delta, bound, highest, lowest)) continue;
+        if (!row_step<V>(block, row, margin, delta, lanes)) continue;
         for (int64_t j = begin; j < end; j++) {
             Lanes* weight = at(block.weights + int64_t(block.columns[j]) * (8 * V));
             for (int v = 0; v < V; v++) weight[v] += all(block.values[j]) * delta[v];
         }
     }
-    for (int v = 0; v < V; v++) at(block.highest)[v] = highest[v], at(block.lowest)[v] = lowest[v];
+    for (int v = 0; v < V; v++) {
+        at(block.shrunk)[v] = lanes.shrunk[v];
+        at(block.highest)[v] = lanes.highest[v], at(block.lowest)[v] = lanes.lowest[v];
+    }
 }
 
 void dcd_pass(const DcdBlock& block) {

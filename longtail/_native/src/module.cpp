@@ -12,7 +12,9 @@ int threads() { return thread_count.load(); }
 void bind_bootstrap(nb::module_&);
 void bind_beam(nb::module_&);
 void bind_json_lines(nb::module_&);
+void bind_label_sums(nb::module_&);
 void bind_nearest(nb::module_&);
+void bind_pack(nb::module_&);
 void bind_rank(nb::module_&);
 void bind_sparse_text(nb::module_&);
 void bind_solve(nb::module_&);
@@ -38,7 +40,9 @@ NB_MODULE(_kernels, m) {
     bind_bootstrap(m);
     bind_beam(m);
     bind_json_lines(m);
+    bind_label_sums(m);
     bind_nearest(m);
+    bind_pack(m);
     bind_rank(m);
     bind_sparse_text(m);
     bind_solve(m);

@@ -3,6 +3,7 @@
 #include "random.h"
 
 #include <cmath>
+#include <limits>
 
 namespace longtail {
 namespace {
@@ -62,6 +63,7 @@ public:
     }
 
 private:
+    static constexpr int kTried = 10;
     static constexpr int64_t kSettled = 200;  // a round that moves less than one member in so many is the last
 
     struct Key {
@@ -80,9 +82,16 @@ private:
     void start(const int32_t* members, int64_t size, uint64_t number) {
         uint64_t state = scramble(seed_ + kRandomStep) + number * kRandomStep;
         const int64_t one = random_below(state, size);
-        int64_t other = random_below(state, size - 1);
-        other += other >= one;
         add(members[one], first_);
+        aim();
+        int64_t other = one;
+        float least = std::numeric_limits<float>::infinity();
+        for (int t = 0; t < kTried; t++) {  // of a few, the one least like the first: centres that start apart stay apart
+            int64_t tried = random_below(state, size - 1);
+            tried += tried >= one;
+            const float alike = product(members[tried]);
+            if (alike < least) least = alike, other = tried;
+        }
         add(members[other], second_);
         aim();
     }

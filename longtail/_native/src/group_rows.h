@@ -1,0 +1,144 @@
+// The training rows of one parent, gathered: columns renumbered densely, so that weights of many labels fit the cache.
+#pragma once
+
+#include "problem.h"
+#include "random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace longtail {
+
+class GroupRows {
+public:
+    std::vector<int64_t> row_ptr;
+    std::vector<int32_t> columns;   // renumbered
+    std::vector<float> values;
+    std::vector<float> squared_norms;  // (rows)
+    std::vector<int32_t> features;     // (columns): what each stood for
+    std::vector<int32_t> by_feature;   // (columns): in the order of rising features
+    // the solution of the problem in which every row is a negative: where every label may start from
+    std::vector<float> start_alpha, start_weights;
+
+    GroupRows(int64_t all_rows, int64_t width) : row_place_(all_rows, -1), column_place_(width, -1) {}
+
+    int64_t rows() const { return static_cast<int64_t>(squared_norms.size()); }
+    int64_t own_rows() const { return own_rows_; }  // without those that stand a second time
+    int32_t place(int32_t row) const { return row_place_[row]; }  // among the rows; −1 where it takes no part
+
+    // Gathers the rows of a group, unless they are here already, and solves the all-negative problem.
+    void gather(const Problem& problem, int64_t group) {
+        drop_seconds();
+        if (group == group_) return;
+        for (int32_t row : own_) row_place_[row] = -1;
+        const int64_t begin = problem.group_ptr[group], end = problem.group_ptr[group + 1];
+        own_.assign(problem.group_rows + begin, problem.group_rows + end);
+        own_rows_ = end - begin;
+        group_ = group;
+        row_ptr.assign(1, 0);
+        columns.clear(), values.clear(), squared_norms.clear(), features.clear();
+        for (int64_t i = 0; i < own_rows_; i++) {
+            row_place_[own_[i]] = static_cast<int32_t>(i);
+            add_row(problem, own_[i]);
+        }
+        for (int32_t feature : features) column_place_[feature] = -1;
+        by_feature.resize(features.size());
+        for (size_t c = 0; c < features.size(); c++) by_feature[c] = static_cast<int32_t>(c);
+        std::sort(by_feature.begin(), by_feature.end(), [&](int32_t a, int32_t b) { return features[a] < features[b]; });
+        solve_all_negative(problem);
+    }
+
+    // A row of the group once more (a soft target counts both ways); its place.
+    int32_t add_second(int32_t place) {
+        for (int64_t j = row_ptr[place]; j < row_ptr[place + 1]; j++) {
+            columns.push_back(columns[j]);
+            values.push_back(values[j]);
+        }
+        squared_norms.push_back(squared_norms[place]);
+        row_ptr.push_back(static_cast<int64_t>(values.size()));
+        return static_cast<int32_t>(rows() - 1);
+    }
+
+    // The rows in a random order that depends on the parent alone, so that a label's path is the same whoever its
+    // neighbours are. `state` goes on from pass to pass.
+    uint64_t random_state(const Problem& problem) const {
+        return scramble(problem.seed + kRandomStep) + static_cast<uint64_t>(group_) * kRandomStep;
+    }
+    void shuffle(std::vector<int32_t>& order, uint64_t& state) const {
+        const int64_t n = rows();
+        order.resize(n);
+        for (int64_t i = 0; i < n; i++) order[i] = static_cast<int32_t>(i);
+        for (int64_t i = n - 1; i > 0; i--) std::swap(order[i], order[random_below(state, i + 1)]);
+    }
+
+private:
+    static constexpr int kStartPasses = 8;
+    std::vector<int32_t> row_place_, column_place_, own_;
+    int64_t group_ = -1, own_rows_ = 0;
+
+    void drop_seconds() {
+        if (group_ < 0) return;
+        row_ptr.resize(own_rows_ + 1);
+        squared_norms.resize(own_rows_);
+        columns.resize(row_ptr.back());
+        values.resize(row_ptr.back());
+    }
+
+    void add_value(int32_t feature, float value) {
+        int32_t& place = column_place_[feature];
+        if (place < 0) {
+            place = static_cast<int32_t>(features.size());
+            features.push_back(feature);
+        }
+        columns.push_back(place);
+        values.push_back(value);
+    }
+
+    void add_row(const Problem& problem, int64_t row) {
+        const size_t start = values.size();
+        for (int64_t j = problem.x_ptr[row]; j < problem.x_ptr[row + 1]; j++) add_value(problem.x_columns[j], problem.x_values[j]);
+        for (int64_t j = 0; j < problem.dense_width; j++)
+            add_value(static_cast<int32_t>(problem.x_width + j), problem.dense[row * problem.dense_width + j]);
+        if (problem.bias != 0.0f) add_value(static_cast<int32_t>(problem.width() - 1), problem.bias);
+        float norm = 0.0f;
+        for (size_t j = start; j < values.size(); j++) norm += values[j] * values[j];
+        squared_norms.push_back(norm);
+        row_ptr.push_back(static_cast<int64_t>(values.size()));
+    }
+
+    // Coordinate descent for one label. Begins at the best point at which all dual variables are equal: what all rows
+    // have in common, above all the bias, would otherwise take many passes to settle.
+    void solve_all_negative(const Problem& problem) {
+        const int64_t n = own_rows_;
+        const float diagonal = 0.5f / problem.cost_negative;
+        start_weights.assign(features.size(), 0.0f);
+        for (size_t j = 0; j < values.size(); j++) start_weights[columns[j]] += values[j];
+        double square = 0;
+        for (float sum : start_weights) square += double(sum) * sum;
+        const float equal = n ? static_cast<float>(n / (square + n * double(diagonal))) : 0.0f;
+        start_alpha.assign(n, equal);
+        for (float& weight : start_weights) weight *= -equal;
+        std::vector<int32_t> order;
+        uint64_t random = random_state(problem);
+        for (int pass = 0; pass < kStartPasses; pass++) {
+            shuffle(order, random);
+            float highest = 0.0f, lowest = 0.0f;
+            for (int32_t i : order) {
+                float margin = 0.0f;
+                for (int64_t j = row_ptr[i]; j < row_ptr[i + 1]; j++) margin += values[j] * start_weights[columns[j]];
+                const float alpha = start_alpha[i], gradient = -margin - 1.0f + diagonal * alpha;
+                const float projected = alpha == 0.0f ? std::min(gradient, 0.0f) : gradient;
+                highest = std::max(highest, projected), lowest = std::min(lowest, projected);
+                const float step = std::max(alpha - gradient / (squared_norms[i] + diagonal), 0.0f) - alpha;
+                if (step == 0.0f) continue;
+                start_alpha[i] = alpha + step;
+                for (int64_t j = row_ptr[i]; j < row_ptr[i + 1]; j++) start_weights[columns[j]] -= values[j] * step;
+            }
+            if (highest - lowest <= 0.5f * problem.eps) break;
+        }
+    }
+};
+
+}  // namespace longtail
