@@ -113,7 +113,7 @@ class Level(NamedTuple):
 def pack_level(child_ptr: NDArray[np.int64], weights: Weights, width: int, kind: WeightKind = "float32") -> Level:
     """The weights of the children of each parent, laid out for beam search; features are below `width`."""
     *arrays, packed, scales = _kernels.pack_level(child_ptr, *weights, width, kind)
-    return Level(child_ptr, *arrays, packed.view(np.float16) if kind == "float16" else packed, scales)
+    return Level._make((child_ptr, *arrays, packed.view(np.float16) if kind == "float16" else packed, scales))
 
 
 def unpack_level(level: Level, parent: int | None = None) -> Weights:
