@@ -209,8 +209,8 @@ def scorer(metric: str) -> Callable[[LongtailClassifier, Any, Any], float]:
     return functools.partial(_metric, metric=metric)
 
 
-def _metric(estimator: LongtailClassifier, X: Any, Y: Any, metric: str) -> float:
-    scores = estimator.report(X, Y, (int(metric.partition("@")[2]),)).scores
+def _metric(estimator: LongtailClassifier, X: Any, y: Any, metric: str) -> float:
+    scores = estimator.report(X, y, (int(metric.partition("@")[2]),)).scores
     if metric not in scores:
         raise ParameterError(f"there is no metric {metric!r}.{nearest(metric, scores)}")
     return scores[metric] / 100

@@ -28,7 +28,7 @@ def page(explanation: Explanation, terms: int) -> Group:
         for number, path in enumerate(reason.paths, 1):
             if len(path.steps) > 1:
                 parts += [Text(), path_table(path.steps, explanation.kind, f" in tree {number}" if several else "")]
-    if any(term.in_label for reason in explanation.reasons for term in reason.own.terms):
+    if any(term.in_label for reason in explanation.reasons for term in foremost(reason.own.terms, terms)[0]):
         parts += [Text(), Text("* also stands in the label's own text", style="dim")]
     return Group(*parts)
 

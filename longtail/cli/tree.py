@@ -150,7 +150,8 @@ def show(title: str, lines: Iterable[list[tuple[str, str]]]) -> None:
     from longtail.cli.show import console
 
     out = console()
-    out.print(title, style="bold", markup=False)
+    heading, _, legend = title.partition("\n")
+    out.print(Text.assemble((heading, "bold"), f"\n{legend}" if legend else ""))
     for line in lines:
         out.print(Text.assemble(*((text, STYLES[kind]) for text, kind in line)), no_wrap=True, overflow="ellipsis")
 

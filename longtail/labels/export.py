@@ -34,7 +34,7 @@ def label_paths(view: TreeView, node: Node, depth: int) -> Iterator[bytes]:
     Backslash, tab and line breaks in a key are written \\\\\\\\, \\\\t, \\\\n and \\\\r.
     """
     children = view.children(node)
-    if depth > 1 and children and not view.is_label(children[0]):
+    if depth and children and not view.is_label(children[0]):
         for child in children:
             yield from label_paths(view, child, depth - 1)
         return

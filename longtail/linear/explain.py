@@ -133,12 +133,11 @@ def label_features(model: LinearModel, text: str) -> NDArray[np.int32]:
 
 def node_words(model: LinearModel, ranker: Ranker, t: int, node: int, count: int) -> list[str]:
     """The words with the largest positive weights at a node of level t: what tells it from its siblings."""
-    if ranker.tree is None:
-        parent, child = 0, node
-    else:
-        child_ptr = ranker.tree.child_ptr(t)
-        parent = int(np.searchsorted(child_ptr, node, side="right")) - 1
-        child = node - int(child_ptr[parent])
+    parent, child = 0, node
+    if ranker.tree is not None and t > 0:
+        ends, above = ranker.tree.levels[t], ranker.tree.levels[t - 1]
+        parent = int(np.searchsorted(above, ends[node], side="right")) - 1
+        child = node - int(np.searchsorted(ends, above[parent]))
     features, weights = child_weights(ranker.levels[t], parent, child)
     best = np.argsort(-weights, kind="stable")
     best = best[(weights[best] > 0) & (features[best] != model.width)][:count]
