@@ -43,17 +43,19 @@ except ImportError as error:
     raise MissingExtraError("longtail.sklearn", "sklearn") from error
 
 __all__ = ["LongtailClassifier", "scorer"]
+LABELS = 5  # what a point gets where nothing says how many
 FORMS = "y must be an indicator matrix, a list of labels for each point, or one class for each point"
 
 
 class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Any recipe behind `fit`, `predict` and `score`; `longtail recipes NAME` lists the parameters of one.
 
-    `recipe`: its name. `k`: how many labels a point gets at most. `threshold`: those that score below it are left out;
-    None leaves that to the model, which has a cut-off of its own if its recipe chose one. `random_state`: the seed of
-    the training (None: 0). `n_jobs`: threads of training and prediction, −1 for all (None: what the machine allows).
-    All other arguments are the recipe's own parameters; `get_params`, `set_params`, `clone` and `GridSearchCV` know
-    them by their names, as {"C": [0.5, 1]}. As everywhere in scikit-learn, values are looked at by `fit`.
+    `recipe`: its name. `k`: how many labels a point gets at most; None: as many as the model's own cut-off lets pass,
+    5 where it has none. `threshold`: labels that score below it are left out; it replaces the cut-off.
+    `random_state`: the seed of the training (None: 0). `n_jobs`: threads of training and prediction, −1 for all (None:
+    what the machine allows). All other arguments are the recipe's own parameters; `get_params`, `set_params`, `clone`
+    and `GridSearchCV` know them by their names, as {"C": [0.5, 1]}. As everywhere in scikit-learn, values are looked
+    at by `fit`.
 
     After `fit`: `model_` (what `longtail.load` would give; it has `explain` and `save`), `classes_` (the label of each
     column), `kind_` ("score" or "probability"), and `n_features_in_` where X was a matrix.
@@ -63,7 +65,7 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         recipe: str = "xr-linear",
         *,
-        k: int = 5,
+        k: int | None = None,
         threshold: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -109,7 +111,8 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         strings or whole numbers; or an array (N,) of classes, where each point has exactly one.
         """
         made = make_recipe(self.recipe, **self._parameters)
-        check_k(self.k)
+        if self.k is not None:
+            check_k(self.k)
         points = self._points(X, reset=True)
         truth = Truth.of(y)
         run = Run(seed=seed_of(self.random_state), threads=threads_of(self.n_jobs))
@@ -168,13 +171,16 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _chosen(self, X: Any) -> Ranking:
         check_is_fitted(self)
-        ranking = self._rank(self._points(X), self.k)
+        ranking = self._rank(self._points(X), self.k, cut_off=self.threshold is None)
         return ranking if self.threshold is None else ranking.above(self.threshold)
 
-    def _rank(self, points: Any, k: int) -> Ranking:
-        check_k(k)
+    def _rank(self, points: Any, k: int | None, cut_off: bool = False) -> Ranking:
+        """The k best labels, or (`cut_off`) those of them that the model's own cut-off lets pass."""
+        decision = getattr(self.model_, "decision", None)  # few models have one
+        if k is None:
+            k = LABELS if decision is None or decision.cut_off is None else int(decision.cut_off.most)
         with native_threads(threads_of(self.n_jobs)):
-            return self.model_.predict(points, k)
+            return self.model_.predict(points, k, **({} if decision is None else {"cut_off": cut_off}))
 
     def _points(self, X: Any, reset: bool = False) -> list[str] | Texts | sp.csr_matrix:
         """X as texts or CSR; features are checked as scikit-learn does, with its messages."""
@@ -319,6 +325,7 @@ def packed(model: Model) -> dict[str, Any]:
         "labels": labels,
         "meta": meta,
         "about": model.about,
+        "decision": getattr(model, "decision", None),
     }
 
 
@@ -327,4 +334,7 @@ def unpacked(state: dict[str, Any]) -> Model:
     made = make_recipe(state["recipe"], **state["settings"])
     labels = unpack_labels("labels", state["arrays"], state["labels"])
     model_class: Any = made.model_class()
-    return model_class.from_state(Saved(made, labels, state["arrays"], state["meta"], state["about"]))
+    model: Any = model_class.from_state(Saved(made, labels, state["arrays"], state["meta"], state["about"]))
+    if state["decision"] is not None:
+        model.decision = state["decision"]
+    return model

@@ -142,6 +142,7 @@ def test_a_label_that_was_not_suggested_can_be_asked_for(model: LinearModel) -> 
     ranking = model.predict([text], 6)
     at = ranking.keys()[0].index("chess")
     assert chess.score == pytest.approx(float(ranking.scores[0, at]), rel=1e-4)
+    assert [r.label for r in model.explain(text, labels=["music", "chess", "music"]).reasons] == ["music", "chess"]
     with pytest.raises(ParameterError, match="Did you mean 'chess'"):
         model.explain(text, labels=["ches"])
 

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,26 @@ def test_threshold_and_k() -> None:
         tagger.set_params(k=0).predict(NEW)
 
 
+def test_the_models_own_cut_off_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for a model that its recipe gave a cut-off: 0.5, and at most 6 labels."""
+    tagger = LongtailClassifier().fit(TEXTS, Y)
+    plain = type(tagger.model_).predict
+
+    def deciding(self: Model, x: Any, k: int = 5, *, cut_off: bool = True) -> Ranking:
+        return plain(self, x, k).above(0.5) if cut_off else plain(self, x, k)
+
+    monkeypatch.setattr(type(tagger.model_), "predict", deciding)
+    tagger.model_.decision = SimpleNamespace(cut_off=SimpleNamespace(most=6), calibration=None)
+    everything = tagger.decision_function(NEW)
+    assert (np.diff(everything.indptr) == 6).all()
+    assert (tagger.predict(NEW) != (everything >= 0.5)).nnz == 0
+    assert (tagger.set_params(threshold=0.1).predict(NEW) != (everything >= 0.1)).nnz == 0
+    assert (np.diff(tagger.set_params(threshold=None, k=1).predict(NEW).indptr) == 1).all()
+    assert pickle.loads(pickle.dumps(tagger)).model_.decision.cut_off.most == 6
+    tagger.model_.decision.cut_off = None  # only probabilities
+    assert (np.diff(tagger.set_params(k=None).decision_function(NEW).indptr) == 5).all()
+
+
 def test_probabilities_only_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
     tagger = LongtailClassifier("popular").fit(TEXTS, Y)
     assert not hasattr(tagger, "predict_proba") and tagger.kind_ == "score"
@@ -147,7 +168,7 @@ def test_parameters_of_the_recipe_are_parameters() -> None:
     tagger = LongtailClassifier("xr-linear", C=0.5, random_state=3)
     assert is_classifier(tagger)
     assert tagger.get_params() == {
-        "recipe": "xr-linear", "k": 5, "threshold": None, "random_state": 3, "n_jobs": None, "C": 0.5
+        "recipe": "xr-linear", "k": None, "threshold": None, "random_state": 3, "n_jobs": None, "C": 0.5
     }  # fmt: skip
     copied = clone(tagger).set_params(C=2, leaf_size=50)
     assert copied.get_params()["C"] == 2 and tagger.get_params()["C"] == 0.5

@@ -22,6 +22,8 @@ def page(explanation: Explanation, terms: int) -> Group:
     parts: list[Any] = [Text(text if len(text) < 100 else text[:100] + "…", style="bold")]
     if not explanation.terms:
         parts.append(Text("None of its words is known to the model: the ranking is that of the biases alone."))
+    if not explanation.reasons:
+        parts.append(Text("The model suggests no label for it."))
     for rank, reason in enumerate(explanation.reasons, 1):
         parts += [Text(), heading(rank, reason, explanation.kind), words_table(reason.own, terms)]
         several = len(reason.paths) > 1

@@ -123,21 +123,20 @@ def view_of(model: Model, args: argparse.Namespace) -> tuple[TreeView, str]:
     from longtail.linear.explain import node_words, rankers
     from longtail.linear.model import LinearModel
 
-    found = [ranker for ranker in rankers(model) if ranker.tree is not None] if isinstance(model, LinearModel) else []
-    if not isinstance(model, LinearModel) or not found:
+    if not isinstance(model, LinearModel) or all(ranker.tree is None for ranker in rankers(model)):
         raise UnsupportedError(
             f"recipe {model.recipe.name!r} has no label tree to show; train one that has, as xr-linear"
         )
+    found = [(ranker.tree, ranker) for ranker in rankers(model) if ranker.tree is not None]
     if args.tree > len(found):
         raise ParameterError(f"--tree must be at most {len(found)}, the number of trees of this model; got {args.tree}")
-    ranker = found[args.tree - 1]
-    assert ranker.tree is not None
+    tree, ranker = found[args.tree - 1]
 
     def words(level: int, node: int, count: int) -> list[str]:
         return node_words(model, ranker, level, node, count)
 
-    view = TreeView(ranker.tree, model.labels, words, word_count=args.words, examples=args.examples)
-    sizes = [f"{len(ends) - 1:,}" for ends in ranker.tree.levels]
+    view = TreeView(tree, model.labels, words, word_count=args.words, examples=args.examples)
+    sizes = [f"{len(ends) - 1:,}" for ends in tree.levels]
     which = f"tree {args.tree} of {len(found)}: " if len(found) > 1 else ""
     clusters = f"in {' → '.join(sizes[:-1])} clusters" if sizes[1:] else "in no clusters"
     return view, f"{which}{sizes[-1]} labels {clusters} ({model.recipe.name}){LEGEND if sizes[1:] else ''}"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from longtail._native.linear import Level
 from longtail.core.errors import ParameterError, shorten
 from longtail.core.explanation import Explanation, Path, Reason, Step, Term
+from longtail.core.ranking import Kind
 from longtail.core.texts import Texts
 from longtail.labels.paths import Stop, way_to
 from longtail.labels.tree import LabelTree
@@ -55,19 +56,23 @@ def child_weights(level: Level, parent: int, child: int, among: NDArray[np.int32
 def explain(model: LinearModel, x: Any, k: int = 5, labels: Sequence[str] | None = None) -> Explanation:
     """Why each of the k best labels of a text (or of one row of features) was suggested.
 
-    `labels` names other labels by key instead: why these, or why not. They have the score of the path to them,
-    whether the search would have reached them or not.
+    `labels` names labels by key instead: why these, or why not. They have the score of the path to them, whether the
+    search would have reached them or not.
     """
     points = model.check_inputs([x] if isinstance(x, str) else _one_row(x))
-    ranking = model.predict(points, k)
     row = model.features(points)
-    scores = {int(i): float(s) for i, s in zip(ranking.indices[0], ranking.scores[0], strict=True) if i >= 0}
-    wanted = scores if labels is None else [model.labels.index(key) for key in labels]
-    reasons = tuple(reason(model, row, label, scores.get(label)) for label in wanted)
+    wanted: dict[int, float | None] = {}
+    kind: Kind = "score"
+    if labels is None:
+        ranking = model.predict(points, k)
+        best = zip(ranking.indices[0].tolist(), ranking.scores[0].tolist(), strict=True)
+        wanted, kind = {label: score for label, score in best if label >= 0}, ranking.kind
+    else:
+        wanted = {model.labels.index(key): None for key in labels}
+    reasons = tuple(reason(model, row, label, score) for label, score in wanted.items())
     terms = sorted(zip(feature_names(model, row.indices), map(float, row.data), strict=True), key=lambda t: -t[1])
-    return Explanation(
-        model.recipe.name, points[0] if isinstance(points, Texts) else None, ranking.kind, tuple(terms), reasons
-    )
+    text = points[0] if isinstance(points, Texts) else None
+    return Explanation(model.recipe.name, text, kind, tuple(terms), reasons)
 
 
 def reason(model: LinearModel, row: sp.csr_matrix, label: int, score: float | None = None) -> Reason:
