@@ -133,10 +133,10 @@ def test_threshold_and_k() -> None:
 def test_the_models_own_cut_off_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in for a model that its recipe gave a cut-off: 0.5, and at most 6 labels."""
     tagger = LongtailClassifier().fit(TEXTS, Y)
-    plain = type(tagger.model_).predict
 
     def deciding(self: Model, x: Any, k: int = 5, *, cut_off: bool = True) -> Ranking:
-        return plain(self, x, k).above(0.5) if cut_off else plain(self, x, k)
+        ranking = self.rank(self.check_inputs(x), k)
+        return ranking.above(0.5) if cut_off else ranking
 
     monkeypatch.setattr(type(tagger.model_), "predict", deciding)
     tagger.model_.decision = SimpleNamespace(cut_off=SimpleNamespace(most=6), calibration=None)
