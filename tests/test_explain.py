@@ -156,6 +156,8 @@ def test_features_are_named_by_their_number() -> None:
     assert {name for name, _ in found.terms} == {f"feature {i}" for i in row.indices}
     same = model.explain(row.toarray()[0], k=1)
     assert same.reasons == found.reasons
+    back = sp.csr_matrix((row.data[::-1].copy(), row.indices[::-1].copy(), row.indptr), shape=row.shape)
+    assert model.explain(back, k=1).reasons == found.reasons
 
 
 @pytest.mark.parametrize("x", [["a text"], ["a", "list"], None, 7, {"text": "x"}])

@@ -149,13 +149,15 @@ def node_words(model: LinearModel, ranker: Ranker, t: int, node: int, count: int
     return feature_names(model, features[best])
 
 
-def _one_row(x: Any) -> Any:
-    """One point's features as a matrix of one row."""
-    matrix = x if sp.issparse(x) else np.asarray(x)
-    if isinstance(matrix, np.ndarray) and matrix.dtype.kind in "biuf":
-        matrix = np.atleast_2d(matrix).astype(np.float32)
-    elif not sp.issparse(matrix):
-        raise ParameterError(f"explain takes one text, or one row of features; got {shorten(x)}")
-    if matrix.shape[0] != 1:
-        raise ParameterError(f"explain takes one point at a time; got a matrix of {matrix.shape[0]:,} rows")
-    return matrix
+def _one_row(x: Any) -> sp.csr_matrix:
+    """One point's features as a matrix of one row, columns rising."""
+    if not sp.issparse(x):
+        values = np.atleast_2d(np.asarray(x))
+        if values.dtype.kind not in "biuf":
+            raise ParameterError(f"explain takes one text, or one row of features; got {shorten(x)}")
+        x = values
+    if x.shape[0] != 1:
+        raise ParameterError(f"explain takes one point at a time; got a matrix of {x.shape[0]:,} rows")
+    row = sp.csr_matrix(x, dtype=np.float32, copy=True)
+    row.sum_duplicates()
+    return row
