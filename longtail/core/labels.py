@@ -100,7 +100,7 @@ class Labels:
         try:
             return self._index[key]
         except KeyError:
-            known = self._index if len(self) <= 50_000 else ()
+            known = self._index if len(self) <= 200_000 else ()  # a second or two of looking
             raise ParameterError(f"no label has the key {shorten(key)}.{nearest_few(key, known)}") from None
 
     def indices(self, keys: Iterable[str]) -> NDArray[np.int32]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from longtail.core.errors import DataError, ParameterError, UnsupportedError, shorten
+from longtail.core.errors import DataError, LongtailError, ParameterError, UnsupportedError, shorten
+from longtail.core.explanation import Explanation
 from longtail.core.labels import Labels
 from longtail.core.ranking import Ranking, check_k
 from longtail.core.texts import Texts
@@ -84,10 +87,26 @@ class Model(ABC):
     def save(self, folder: str | Path, overwrite: bool = True) -> None:
         """Write the model to a folder, atomically; without `overwrite`, only where there is none."""
 
-    def explain(self, text: str, k: int = 5) -> Any:
-        """Why each of the k labels was suggested. Engines without an explanation refuse by name."""
-        raise UnsupportedError(f"recipe {self.recipe.name!r} cannot explain its suggestions")
+    def explain(self, x: Any, k: int = 5, labels: Sequence[str] | None = None) -> Explanation:
+        """Why each of the k best labels of one point, or each of `labels`, was suggested.
+
+        Engines without an explanation refuse by name.
+        """
+        can = ", ".join(able_to("explain")) or "none so far"
+        raise UnsupportedError(f"recipe {self.recipe.name!r} cannot explain its suggestions; recipes that can: {can}")
 
     def edit_labels(self, labels: Labels) -> Model:
         """This model over an edited label space. Engines that must be retrained for it refuse by name."""
         raise UnsupportedError(f"recipe {self.recipe.name!r} cannot change its labels; train it again")
+
+
+def able_to(verb: str) -> list[str]:
+    """The recipes whose models do what `Model` itself refuses; for messages, since it imports them all."""
+    from longtail.core.recipe import recipes
+
+    able = []
+    for name in recipes:
+        with contextlib.suppress(LongtailError, ImportError):  # it makes no models of its own, or lacks its extra
+            if getattr(recipes[name].model_class(), verb) is not getattr(Model, verb):
+                able.append(name)
+    return able

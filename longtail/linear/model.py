@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -9,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._native.linear import BeamSearch, Level
+from longtail.core.explanation import Explanation
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs
 from longtail.core.ranking import Ranking
@@ -16,6 +18,7 @@ from longtail.core.recipe import Recipe
 from longtail.core.texts import Texts
 from longtail.encoders.tfidf import Tfidf, normalise_rows
 from longtail.labels.tree import LabelTree
+from longtail.linear.explain import explain
 from longtail.linear.train import BIAS
 from longtail.store import Saved, StoredModel
 
@@ -66,6 +69,10 @@ class LinearModel(StoredModel):
             self.features(x), bias=BIAS, beam=beam, k=k, post=recipe.post, usable=usable
         )
         return Ranking(np.where(found >= 0, self.tree.order[found], -1).astype(np.int32), scores, self.labels)
+
+    def explain(self, x: Any, k: int = 5, labels: Sequence[str] | None = None) -> Explanation:
+        """Why each of the k best labels (or each of `labels`) was suggested: exact, word by word."""
+        return explain(self, x, k, labels)
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Encoder, tree and weights."""

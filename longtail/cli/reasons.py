@@ -1,0 +1,96 @@
+"""An explanation on the terminal: for each label the words that carried it, and the path to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from longtail.core.explanation import Explanation, Reason, Step, Term
+
+ON_PATH = 4  # words shown for each cluster on the way to a label
+
+
+def page(explanation: Explanation, terms: int) -> Group:
+    """A table of words and the path for each label."""
+    text = explanation.text or ""
+    parts: list[Any] = [Text(text if len(text) < 100 else text[:100] + "…", style="bold")]
+    if not explanation.terms:
+        parts.append(Text("None of its words is known to the model: the ranking is that of the biases alone."))
+    if not explanation.reasons:
+        parts.append(Text("The model suggests no label for it."))
+    for rank, reason in enumerate(explanation.reasons, 1):
+        parts += [Text(), heading(rank, reason, explanation.kind), words_table(reason.own, terms)]
+        several = len(reason.paths) > 1
+        for number, path in enumerate(reason.paths, 1):
+            if len(path.steps) > 1:
+                parts += [Text(), path_table(path.steps, explanation.kind, f" in tree {number}" if several else "")]
+    if any(term.in_label for reason in explanation.reasons for term in foremost(reason.own.terms, terms)[0]):
+        parts += [Text(), Text("* also stands in the label's own text", style="dim")]
+    return Group(*parts)
+
+
+def heading(rank: int, reason: Reason, kind: str) -> Text:
+    """The label, its score, its text."""
+    return Text.assemble(
+        (f"{rank}. {reason.label}", "bold"), f"  {kind} {shown_score(reason.score)}", (f"  {reason.text or ''}", "dim")
+    )
+
+
+def words_table(step: Step, limit: int) -> Table:
+    """Words that speak for the label, then those against it, then the bias; their sum is the margin."""
+    made = plain_table("word", "value", "weight", "contribution")
+    shown, left_out = foremost(step.terms, limit)
+    for term in shown:
+        numbers = f"{term.value:.3f}", signed(term.weight), signed(term.contribution)
+        made.add_row(escape(term.term + " *" * term.in_label), *numbers, style=style_of(term.contribution))
+    if left_out:
+        made.add_row(f"({len(left_out):,} more)", "", "", signed(sum(term.contribution for term in left_out)))
+    made.add_row("(bias)", "", "", signed(step.bias), style=style_of(step.bias))
+    made.add_row("(margin)", "", "", signed(step.margin), style="bold")
+    return made
+
+
+def path_table(steps: Sequence[Step], kind: str, where: str) -> Table:
+    """The margins of the clusters from the root down to the label, and what the way is worth after each."""
+    made = plain_table(f"path{where}", "labels", "margin", kind, "carried by")
+    for step in steps:
+        shown, left_out = foremost(step.terms, ON_PATH)
+        words = [f"{term.term} {signed(term.contribution, 2)}" for term in shown] + ["…"] * bool(left_out)
+        cells = step.node, f"{step.labels:,}", signed(step.margin), shown_score(step.score), escape(", ".join(words))
+        made.add_row(*cells)
+    return made
+
+
+def plain_table(*columns: str) -> Table:
+    """A light table; numbers to the right, words to the left."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for i, name in enumerate(columns):
+        made.add_column(name, justify="left" if i in (0, 4) else "right", overflow="fold")
+    return made
+
+
+def foremost(terms: Sequence[Term], limit: int) -> tuple[list[Term], list[Term]]:
+    """The terms of the largest contributions either way, in their order, and the others."""
+    chosen = set(sorted(range(len(terms)), key=lambda i: -abs(terms[i].contribution))[:limit])
+    return [terms[i] for i in sorted(chosen)], [term for i, term in enumerate(terms) if i not in chosen]
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A number with its sign."""
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def shown_score(score: float) -> str:
+    """A score: three decimals, or what there is of a tiny one."""
+    return f"{score:.3f}" if abs(score) >= 0.0005 or score == 0 else f"{score:.1e}"
+
+
+def style_of(contribution: float) -> str:
+    """What speaks against the label is red."""
+    return "red" if contribution < 0 else ""

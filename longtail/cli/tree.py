@@ -1,0 +1,168 @@
+"""`longtail tree`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from longtail.cli.options import command
+from longtail.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from longtail.core.model import Model
+    from longtail.labels.show import TreeView
+
+log = logging.getLogger("longtail")
+STYLES = {"branch": "dim", "node": "cyan", "way": "bold", "label": "", "size": "dim", "words": "green", "names": ""}
+FORMATS = {"text": ".txt", "json": ".json", "jsonl": ".jsonl", "tsv": ".tsv", "dot": ".dot"}
+WHOLE = {"json", "jsonl", "tsv"}  # what other programs read is complete unless --depth says otherwise
+LEGEND = "\nin brackets: words that tell a cluster from its siblings; then its most frequent labels"
+EXAMPLES = """
+longtail tree model                        # the upper levels, with words and frequent labels
+longtail tree model --node 2.1 --depth 2   # what is below child 1 of child 2 of the root
+longtail tree model --label vim            # the way to one label, and its siblings
+longtail tree model --out tree.json        # all of it, nested; .jsonl: a parent list; .tsv: label and path
+longtail tree model --format dot | dot -Tsvg > tree.svg
+"""
+
+
+def add(commands: Any) -> None:
+    """Options of `tree`."""
+    parser = command(
+        commands,
+        "tree",
+        "show or export the label tree of a model",
+        EXAMPLES,
+        "Show or export the label tree of a model: for each cluster how many labels it holds, the words that tell it "
+        "from its siblings, and its most frequent labels. A node is named by child numbers from the root down, as 2.1.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a folder made by `longtail train`")
+    parser.add_argument("--depth", type=int, metavar="N", help="levels shown (default: a screen or two; files: all)")
+    parser.add_argument("--label", metavar="KEY", help="the way to this label, with its siblings")
+    parser.add_argument("--node", metavar="NAME", help="begin at this node instead of the root, as 2.1")
+    parser.add_argument("--out", metavar="FILE", help="write to a file; its ending names the format")
+    parser.add_argument("--format", choices=FORMATS, help="text (default), json (nested), jsonl, tsv, dot")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    parser.add_argument("--children", type=int, metavar="N", default=20, help="children shown of a node (default: 20)")
+    parser.add_argument("--words", type=int, metavar="N", default=5, help="words of a cluster (default: 5)")
+    parser.add_argument("--examples", type=int, metavar="N", default=4, help="labels named of a cluster (default: 4)")
+    parser.add_argument("--tree", type=int, metavar="N", default=1, help="which one, where a model has several")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Load, look, print or write."""
+    from longtail.labels.export import graph, label_paths, nested, parent_list
+    from longtail.labels.show import ROOT, Line, outline, pieces
+    from longtail.store import load
+
+    form = format_of(args)
+    for name, least in (("depth", 1), ("children", 1), ("words", 0), ("examples", 0), ("tree", 1)):
+        value = getattr(args, name)
+        if value is not None and value < least:
+            raise ParameterError(f"--{name} must be a whole number of at least {least}; got {value}")
+    if args.label is not None and (args.node is not None or form not in ("text", "json")):
+        raise ParameterError("--label shows one way from the root, as text or json: leave --node and other formats out")
+    view, title = view_of(load(args.model), args)
+    start = ROOT if args.node is None else view.find(args.node)
+    follow = None if args.label is None else view.way(view.labels.index(args.label))
+    whole = form in WHOLE or follow is not None
+    depth = args.depth or (view.depth if whole else view.few_levels(start, args.children))
+    head = [] if start is ROOT else [Line("", start)]
+    lines = chain(head, outline(view, start, depth, args.children, follow))
+    outlined = (pieces(view, line, follow) for line in lines)
+    if form == "text" and args.out is None:
+        show(title, outlined)
+        return
+    chunks: dict[str, Callable[[], Iterable[bytes]]] = {
+        "text": lambda: plain_lines(title, outlined),
+        "json": lambda: (orjson.dumps(nested(view, start, depth, follow)), b"\n"),
+        "jsonl": lambda: parent_list(view, start, depth),
+        "tsv": lambda: label_paths(view, start, depth),
+        "dot": lambda: graph(view, start, depth),
+    }
+    if args.out is not None:
+        write(Path(args.out), chunks[form]())
+        return
+    sys.stdout.buffer.writelines(chunks[form]())
+    sys.stdout.buffer.flush()
+
+
+def plain_lines(title: str, lines: Iterable[list[tuple[str, str]]]) -> Iterator[bytes]:
+    """The outline for a file."""
+    yield f"{title}\n".encode()
+    for line in lines:
+        yield ("".join(text for text, _ in line) + "\n").encode()
+
+
+def format_of(args: argparse.Namespace) -> str:
+    """The format asked for; else the one that the ending of the file names, else text."""
+    if args.json and args.format not in (None, "json"):
+        raise ParameterError(f"--json and --format {args.format} ask for different things; leave one out")
+    if args.json or args.format is not None:
+        return "json" if args.json else str(args.format)
+    endings = {ending: name for name, ending in FORMATS.items()} | {".gv": "dot"}
+    if args.out is None:
+        return "text"
+    if Path(args.out).suffix not in endings:
+        raise ParameterError(f"{args.out}: its ending names no format; end it in {', '.join(endings)}, or say --format")
+    return endings[Path(args.out).suffix]
+
+
+def view_of(model: Model, args: argparse.Namespace) -> tuple[TreeView, str]:
+    """The tree that was asked for, and a line about it."""
+    from longtail.core.errors import UnsupportedError
+    from longtail.labels.show import TreeView
+    from longtail.linear.explain import node_words, rankers
+    from longtail.linear.model import LinearModel
+
+    if not isinstance(model, LinearModel) or all(ranker.tree is None for ranker in rankers(model)):
+        raise UnsupportedError(
+            f"recipe {model.recipe.name!r} has no label tree to show; train one that has, as xr-linear"
+        )
+    found = [(ranker.tree, ranker) for ranker in rankers(model) if ranker.tree is not None]
+    if args.tree > len(found):
+        raise ParameterError(f"--tree must be at most {len(found)}, the number of trees of this model; got {args.tree}")
+    tree, ranker = found[args.tree - 1]
+
+    def words(level: int, node: int, count: int) -> list[str]:
+        return node_words(model, ranker, level, node, count)
+
+    view = TreeView(tree, model.labels, words, word_count=args.words, examples=args.examples)
+    sizes = [f"{len(ends) - 1:,}" for ends in tree.levels]
+    which = f"tree {args.tree} of {len(found)}: " if len(found) > 1 else ""
+    clusters = f"in {' → '.join(sizes[:-1])} clusters" if sizes[1:] else "in no clusters"
+    return view, f"{which}{sizes[-1]} labels {clusters} ({model.recipe.name}){LEGEND if sizes[1:] else ''}"
+
+
+def show(title: str, lines: Iterable[list[tuple[str, str]]]) -> None:
+    """The outline on the terminal, a node a line."""
+    from rich.text import Text
+
+    from longtail.cli.show import console
+
+    out = console()
+    heading, _, legend = title.partition("\n")
+    out.print(Text.assemble((heading, "bold"), f"\n{legend}" if legend else ""))
+    for line in lines:
+        out.print(Text.assemble(*((text, STYLES[kind]) for text, kind in line)), no_wrap=True, overflow="ellipsis")
+
+
+def write(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write a file under another name first, so that a failure leaves what was there."""
+    from longtail.store import disk
+
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        disk.write_file(draft, chunks)
+        disk.replace(draft, path)
+    finally:
+        disk.unlink(draft)
+    log.info("wrote %s", path)

@@ -1,0 +1,163 @@
+"""Why a linear model suggests a label: every margin on the way to it taken apart, word by word, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail._native.linear import Level
+from longtail.core.errors import ParameterError, shorten
+from longtail.core.explanation import Explanation, Path, Reason, Step, Term
+from longtail.core.ranking import Kind
+from longtail.core.texts import Texts
+from longtail.labels.paths import Stop, way_to
+from longtail.labels.tree import LabelTree
+from longtail.linear.train import BIAS
+
+if TYPE_CHECKING:
+    from longtail.linear.model import LinearModel
+
+Weights = tuple[NDArray[np.int32], NDArray[np.float32]]  # features, rising, and their weights
+
+
+class Ranker(NamedTuple):
+    """One of the rankers whose scores a model averages: a tree (None: all labels under the root) and its levels."""
+
+    tree: LabelTree | None
+    levels: list[Level]
+
+
+def rankers(model: LinearModel) -> list[Ranker]:
+    """The trees of a model with their weights."""
+    return [Ranker(model.tree, model.levels)]
+
+
+def child_weights(level: Level, parent: int, child: int, among: NDArray[np.int32] | None = None) -> Weights:
+    """The weights of child number `child` of a node: all, or those of the features `among` (rising).
+
+    The one place here that knows how a level lays its weights out.
+    """
+    first, last = level.slot_ptr[parent], level.slot_ptr[parent + 1]
+    slots = np.arange(first, last)
+    if among is not None and last > first:  # a child of a large parent has far fewer features than there are slots
+        known = level.features[first:last]
+        at = np.minimum(np.searchsorted(known, among), last - first - 1)
+        slots = first + at[known[at] == among]
+    starts, counts = level.entry_ptr[slots], level.entry_ptr[slots + 1] - level.entry_ptr[slots]
+    entries = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    own = level.children[entries] == child
+    return level.features[np.repeat(slots, counts)[own]], level.weights[entries[own]]
+
+
+def explain(model: LinearModel, x: Any, k: int = 5, labels: Sequence[str] | None = None) -> Explanation:
+    """Why each of the k best labels of a text (or of one row of features) was suggested.
+
+    `labels` names labels by key instead: why these, or why not. They have the score of the path to them, whether the
+    search would have reached them or not.
+    """
+    points = model.check_inputs([x] if isinstance(x, str) else _one_row(x))
+    row = model.features(points)
+    wanted: dict[int, float | None] = {}
+    kind: Kind = "score"
+    if labels is None:
+        ranking = model.predict(points, k)
+        best = zip(ranking.indices[0].tolist(), ranking.scores[0].tolist(), strict=True)
+        wanted, kind = {label: score for label, score in best if label >= 0}, ranking.kind
+    else:
+        wanted = {model.labels.index(key): None for key in labels}
+    reasons = tuple(reason(model, row, label, score) for label, score in wanted.items())
+    terms = sorted(zip(feature_names(model, row.indices), map(float, row.data), strict=True), key=lambda t: -t[1])
+    text = points[0] if isinstance(points, Texts) else None
+    return Explanation(model.recipe.name, text, kind, tuple(terms), reasons)
+
+
+def reason(model: LinearModel, row: sp.csr_matrix, label: int, score: float | None = None) -> Reason:
+    """The paths to a label for one point (1, width), and the score: that of the paths unless it is given."""
+    text = None if model.labels.texts is None else model.labels.texts[label]
+    key = model.labels.keys[label]
+    words = label_features(model, text or key)
+    paths = tuple(path(model, ranker, row, label, words) for ranker in rankers(model))
+    reached = float(np.mean([path.score for path in paths])) if score is None else score
+    return Reason(key, text, reached, paths)
+
+
+def path(model: LinearModel, ranker: Ranker, row: sp.csr_matrix, label: int, words: NDArray[np.int32]) -> Path:
+    """The steps to a label down one tree."""
+    way = way_to(ranker.tree, label)
+    taken_apart = [apart(model, level, stop, row, words) for level, stop in zip(ranker.levels, way, strict=True)]
+    margins = [bias + sum(term.contribution for term in terms) for bias, terms in taken_apart]
+    scores = path_scores(getattr(model.recipe, "post", "none"), margins)
+    steps = tuple(
+        Step(".".join(str(stop.child) for stop in way[: t + 1]), way[t].labels, margins[t], scores[t], bias, terms)
+        for t, (bias, terms) in enumerate(taken_apart)
+    )
+    return Path(scores[-1], steps)
+
+
+def apart(
+    model: LinearModel, level: Level, stop: Stop, row: sp.csr_matrix, words: NDArray[np.int32]
+) -> tuple[float, tuple[Term, ...]]:
+    """The bias of a node and what each term of a point adds to its margin, largest first."""
+    among = np.append(row.indices, np.int32(model.width))  # the bias is the feature after the last
+    features, weights = child_weights(level, stop.parent, stop.child, among)
+    values = np.append(row.data, np.float32(BIAS))[np.searchsorted(among, features)].astype(float)
+    products = values * weights
+    is_bias = features == model.width
+    names = feature_names(model, features[~is_bias])
+    numbers = (array[~is_bias].tolist() for array in (values, weights, products, np.isin(features, words)))
+    terms = [Term(*entry) for entry in zip(names, *numbers, strict=True)]
+    return float(products[is_bias].sum()), tuple(sorted(terms, key=lambda term: -term.contribution))
+
+
+def path_scores(post: str, margins: Sequence[float]) -> list[float]:
+    """What the way down is worth after each node, as the beam search combines margins (`combine` in beam.cpp)."""
+    m = np.asarray(margins, float)
+    if post == "l3-hinge":
+        return [float(s) for s in np.exp(-np.cumsum(np.maximum(0, 1 - m) ** 3))]
+    if post == "sigmoid":
+        return [float(s) for s in np.exp(-np.cumsum(np.logaddexp(0, -m)))]
+    return [float(s) for s in m]
+
+
+def feature_names(model: LinearModel, features: Iterable[int]) -> list[str]:
+    """The words of features; their numbers where there is no vocabulary, or beyond its end."""
+    terms = () if model.encoder is None else model.encoder.terms
+    return [terms[int(f)] if f < len(terms) else f"feature {int(f)}" for f in features]
+
+
+def label_features(model: LinearModel, text: str) -> NDArray[np.int32]:
+    """The known words of a label's text."""
+    if model.encoder is None:
+        return np.empty(0, np.int32)
+    return model.encoder.count(Texts.of([text])).indices
+
+
+def node_words(model: LinearModel, ranker: Ranker, t: int, node: int, count: int) -> list[str]:
+    """The words with the largest positive weights at a node of level t: what tells it from its siblings."""
+    parent, child = 0, node
+    if ranker.tree is not None and t > 0:
+        ends, above = ranker.tree.levels[t], ranker.tree.levels[t - 1]
+        parent = int(np.searchsorted(above, ends[node], side="right")) - 1
+        child = node - int(np.searchsorted(ends, above[parent]))
+    features, weights = child_weights(ranker.levels[t], parent, child)
+    best = np.argsort(-weights, kind="stable")
+    best = best[(weights[best] > 0) & (features[best] != model.width)][:count]
+    return feature_names(model, features[best])
+
+
+def _one_row(x: Any) -> sp.csr_matrix:
+    """One point's features as a matrix of one row, columns rising."""
+    if not sp.issparse(x):
+        values = np.atleast_2d(np.asarray(x))
+        if values.dtype.kind not in "biuf":
+            raise ParameterError(f"explain takes one text, or one row of features; got {shorten(x)}")
+        x = values
+    if x.shape[0] != 1:
+        raise ParameterError(f"explain takes one point at a time; got a matrix of {x.shape[0]:,} rows")
+    row = sp.csr_matrix(x, dtype=np.float32, copy=True)
+    row.sum_duplicates()
+    return row
