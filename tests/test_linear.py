@@ -26,8 +26,8 @@ from longtail._native.linear import (
 )
 from longtail.core.errors import DataError
 from longtail.core.run import Run
-from longtail.encoders.tfidf import normalise_rows
-from longtail.labels.tree import LabelTree, halves
+from longtail.data.sparse import normalise_rows
+from longtail.labels.tree import LabelTree, cuts, level_sizes, stretches
 from longtail.linear.train import LinearParameters, label_vectors, train_levels, training_rows
 
 EXACT = {"bias": 1.0, "cost_positive": 1.0, "cost_negative": 1.0, "eps": 1e-4, "max_passes": 5000, "threshold": 0.0}
@@ -135,15 +135,19 @@ def test_avx2_and_portable_kernels_and_any_threads_give_the_same_bits() -> None:
     assert len(set(found.values())) == 1
 
 
+def halves(L: int, depth: int) -> list[np.ndarray]:
+    return cuts(L, [2**d for d in range(1, depth + 1)])
+
+
 @settings(max_examples=50)
 @given(st.integers(1, 70), st.integers(0, 4), st.integers(0, 1000))
 def test_clusters_are_a_permutation(L: int, depth: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     Z = normalise_rows(sp.csr_matrix((rng.random((L, 8)) * (rng.random((L, 8)) < 0.3)).astype(np.float32)))
-    order = cluster_order(Z, depth, rounds=20, seed=seed)
+    order = cluster_order(Z, halves(L, depth), rounds=20, seed=seed)
     assert sorted(order.tolist()) == list(range(L))
     _native.set_threads(3)
-    assert np.array_equal(order, cluster_order(Z, depth, rounds=20, seed=seed))
+    assert np.array_equal(order, cluster_order(Z, halves(L, depth), rounds=20, seed=seed))
 
 
 def test_clusters_find_what_is_alike() -> None:
@@ -152,11 +156,11 @@ def test_clusters_find_what_is_alike() -> None:
     Z = np.zeros((64, 40))
     for label, t in enumerate(topic):
         Z[label, rng.choice(np.arange(10 * t, 10 * t + 10), size=6, replace=False)] = 1
-    order = cluster_order(normalise_rows(sp.csr_matrix(Z.astype(np.float32))), 2, rounds=20, seed=0)
+    order = cluster_order(normalise_rows(sp.csr_matrix(Z.astype(np.float32))), halves(64, 2), rounds=20, seed=0)
     assert all(len(set(topic[order[16 * c : 16 * c + 16]])) == 1 for c in range(4))
 
 
-@given(st.integers(1, 200), st.sampled_from([2, 4, 16]), st.integers(2, 30), st.integers(0, 100))
+@given(st.integers(1, 200), st.sampled_from([2, 3, 4, 7, 16]), st.integers(2, 30), st.integers(0, 100))
 def test_levels_of_a_tree_nest(L: int, branching: int, leaf_size: int, seed: int) -> None:
     Z = sp.csr_matrix((L, 3), dtype=np.float32)
     tree = LabelTree.balanced(Z, branching, leaf_size, seed)
@@ -173,10 +177,53 @@ def test_levels_of_a_tree_nest(L: int, branching: int, leaf_size: int, seed: int
         assert np.diff(tree.levels[-2]).max() <= leaf_size
 
 
-def test_halves() -> None:
-    assert halves(5, 0).tolist() == [0, 5]
-    assert halves(5, 1).tolist() == [0, 3, 5]
-    assert halves(5, 2).tolist() == [0, 2, 3, 4, 5]
+@given(st.integers(1, 300), st.integers(2, 20), st.integers(2, 30), st.one_of(st.none(), st.integers(1, 4)))
+def test_cuts_make_the_clusters_of_every_level(L: int, branching: int, leaf_size: int, depth: int | None) -> None:
+    sizes = level_sizes(L, branching, leaf_size, depth)
+    assert sizes == sorted(sizes) and (depth is None or len(sizes) <= depth)
+    assert not sizes or -(-L // sizes[-1]) <= leaf_size
+    ends = {0, L}
+    made = iter(cuts(L, sizes))
+    for size in sizes:
+        while not set(stretches(L, size).tolist()) <= ends:
+            for first, middle, last in next(made).tolist():
+                assert first <= middle <= last and {first, last} <= ends
+                ends.add(middle)
+    assert next(made, None) is None
+
+
+def test_level_sizes() -> None:
+    assert level_sizes(63_557, 16, 100, None) == [4, 64, 1024]  # PECOS: halving to 1,024 clusters, joined by 16
+    assert level_sizes(63_557, 2, 100, None) == [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+    assert level_sizes(1000, 10, 10, None) == [10, 100]
+    assert level_sizes(1000, 10, 10, 1) == [100]
+    assert level_sizes(100, 16, 100, None) == []
+
+
+def test_wide_trees_hold_every_label_once() -> None:
+    rng = np.random.default_rng(0)
+    topic = rng.permutation(np.repeat(np.arange(3), 30))
+    Z = np.zeros((90, 40))
+    for label, t in enumerate(topic[:80]):  # the last ten have no examples
+        Z[label, rng.choice(np.arange(10 * t, 10 * t + 10), size=6, replace=False)] = 1
+    rows = normalise_rows(sp.csr_matrix(Z.astype(np.float32)))
+    tree = LabelTree.wide(rows, 6, 10, seed=1, depth=3)
+    tree.check(90)
+    nodes = tree.nodes(0)
+    assert all(len(set(topic[:80][nodes[:80] == node])) <= 1 for node in set(nodes))
+    assert np.bincount(nodes[80:]).max() <= 2  # dealt out, not piled up
+    assert np.diff(tree.levels[-2]).max() <= 10
+    for t in range(1, len(tree.levels)):
+        assert set(tree.levels[t - 1]) <= set(tree.levels[t])
+    again = LabelTree.wide(rows, 6, 10, seed=1, depth=3)
+    assert np.array_equal(tree.order, again.order)
+
+
+def test_counts_of_labels_below_a_node() -> None:
+    tree = LabelTree(np.array([2, 0, 3, 1], np.int32), (np.array([0, 2, 4]), np.arange(5)))
+    Y = sp.csr_matrix(np.array([[0.2, 0.5, 0.9, 0.0], [0, 0, 0, 0]], np.float32))
+    assert tree.counts(Y, 0).toarray().tolist() == [[2, 1], [0, 0]]
+    assert np.array_equal(tree.counts(Y, 0).indices, tree.targets(Y, 0).indices)
 
 
 def test_coarse_targets_are_the_largest_below() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from longtail import _native
 from longtail.core.errors import DataError
 from longtail.core.texts import Texts
-from longtail.encoders.tfidf import Tfidf, TfidfParameters, normalise_rows
+from longtail.data.sparse import normalise_rows
+from longtail.encoders.tfidf import Tfidf, TfidfParameters
 
 WORDS = st.lists(st.sampled_from(["ab", "Ab", "c", "d_1", "foo", "bar.", "x-y", "zz!", "42"]), max_size=8).map(" ".join)
 

@@ -11,12 +11,22 @@ from numpy.typing import NDArray
 from longtail._native import Csr, _kernels, csr_arrays
 
 
-def cluster_order(rows: Csr, depth: int, *, rounds: int, seed: int) -> NDArray[np.int32]:
-    """The rows in an order whose 2^depth equal stretches are the clusters of balanced spherical 2-means.
+def cluster_order(
+    rows: Csr, cuts: list[NDArray[np.int64]], *, rounds: int, seed: int
+) -> NDArray[np.int32]:
+    """The rows in an order that follows from cuts, each made by balanced spherical 2-means of at most `rounds` rounds.
 
-    Rows must be of unit length; at most `rounds` rounds at each split.
+    Rows must be of unit length. `cuts` are (C, 3) arrays of (first, middle, last): the stretch first … last of the order
+    is arranged so that the rows up to the middle are on one side. Cuts of one array lie apart, within earlier sides.
     """
-    return _kernels.cluster_order(*csr_arrays(rows), rows.shape[1], depth, rounds, seed)
+    all_cuts = np.ascontiguousarray(np.concatenate([np.empty((0, 3), np.int64), *cuts]))
+    round_ptr = np.cumsum([0, *map(len, cuts)]).astype(np.int64)
+    return _kernels.cluster_order(*csr_arrays(rows), rows.shape[1], all_cuts, round_ptr, rounds, seed)
+
+
+def cluster_wide(rows: Csr, k: int, *, rounds: int, seed: int) -> NDArray[np.int32]:
+    """The cluster (N,) of each row, of at most k, by spherical k-means without balance; some numbers may be unused."""
+    return _kernels.cluster_wide(*csr_arrays(rows), rows.shape[1], k, rounds, seed)
 
 
 def label_sums(X: Csr, Y: Csr) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
@@ -62,11 +72,13 @@ def solve_level(
     threshold: float,
     budget: int | None,
     seed: int,
+    first_parent: int = 0,
 ) -> Weights:
     """min ½‖w‖² + Σ cost · (y·max(0, 1 − m)² + (1 − y)·max(0, 1 + m)²), m = w·x, for every child.
 
     Features are the columns of X, then those of `dense` (N, d), then the bias. Weights smaller than `threshold` are
-    dropped, and with `budget` all but the largest of each child.
+    dropped, and with `budget` all but the largest of each child. What is random follows from `seed` and the number of
+    the parent, counted from `first_parent`.
     """
     none = np.empty(0, np.int64), np.empty(0, np.int32)
     found = _kernels.solve_level(
@@ -87,6 +99,7 @@ def solve_level(
         threshold,
         -1 if budget is None else budget,
         seed,
+        first_parent,
     )
     return Weights(*found)
 
@@ -116,20 +129,34 @@ def pack_level(child_ptr: NDArray[np.int64], weights: Weights, width: int, kind:
     return Level._make((child_ptr, *arrays, packed.view(np.float16) if kind == "float16" else packed, scales))
 
 
-def unpack_level(level: Level, parent: int | None = None) -> Weights:
-    """The weights of all nodes of a level, or of the children of one parent, each by rising feature."""
+def unpack_level(level: Level, parent: int | None = None, among: NDArray[np.int32] | None = None) -> Weights:
+    """The weights of all nodes of a level, or of the children of one parent, each by rising feature.
+
+    With `among`, those of these features alone.
+    """
     first, last = (0, len(level.slot_ptr) - 1) if parent is None else (parent, parent + 1)
     slots = slice(level.slot_ptr[first], level.slot_ptr[last])
-    entries = slice(level.entry_ptr[first], level.entry_ptr[last])
-    features = np.repeat(level.features[slots], level.counts[slots].astype(np.int64) + 1)
-    begins = np.repeat(level.child_ptr[first:last], np.diff(level.entry_ptr[first : last + 1]))
-    nodes = level.children[entries].astype(np.int64) + begins - level.child_ptr[first]
+    features, counts = level.features[slots], level.counts[slots].astype(np.int64) + 1
+    entries = np.arange(level.entry_ptr[first], level.entry_ptr[last])
+    if among is not None:
+        kept = np.isin(features, among)
+        entries = entries[np.repeat(kept, counts)]
+        features, counts = features[kept], counts[kept]
+    nodes = level.children[entries].astype(np.int64)
+    if parent is None:
+        nodes += np.repeat(level.child_ptr[:-1], np.diff(level.entry_ptr))[entries]
     values = level.weights[entries].astype(np.float32)
     if len(level.scales):
         values *= np.abs(values) * level.scales[level.child_ptr[first] + nodes]
+    features = np.repeat(features, counts)
     order = np.lexsort((features, nodes))
     ends = np.cumsum(np.bincount(nodes, minlength=level.child_ptr[last] - level.child_ptr[first]))
     return Weights(np.append(0, ends), features[order], values[order])
+
+
+def repacked(level: Level, width: int, kind: WeightKind) -> Level:
+    """A level with its weights kept in another way."""
+    return pack_level(level.child_ptr, unpack_level(level), width, kind)
 
 
 class BeamSearch:

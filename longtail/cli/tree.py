@@ -120,14 +120,14 @@ def view_of(model: Model, args: argparse.Namespace) -> tuple[TreeView, str]:
     """The tree that was asked for, and a line about it."""
     from longtail.core.errors import UnsupportedError
     from longtail.labels.show import TreeView
-    from longtail.linear.explain import node_words, rankers
+    from longtail.linear.explain import node_words
     from longtail.linear.model import LinearModel
 
-    if not isinstance(model, LinearModel) or all(ranker.tree is None for ranker in rankers(model)):
+    if not isinstance(model, LinearModel) or model.recipe.name == "dismec":
         raise UnsupportedError(
             f"recipe {model.recipe.name!r} has no label tree to show; train one that has, as xr-linear"
         )
-    found = [(ranker.tree, ranker) for ranker in rankers(model) if ranker.tree is not None]
+    found = [(ranker.tree, ranker) for ranker in model.rankers]
     if args.tree > len(found):
         raise ParameterError(f"--tree must be at most {len(found)}, the number of trees of this model; got {args.tree}")
     tree, ranker = found[args.tree - 1]

@@ -145,3 +145,12 @@ def _ones(matrix: sp.csr_matrix) -> sp.csr_matrix:
 def _kept_rows(matrix: sp.csr_matrix, keep: NDArray[np.bool_]) -> NDArray[np.int64]:
     """`indptr` when only the entries where `keep` holds are left."""
     return np.append(0, np.cumsum(keep))[matrix.indptr]
+
+
+def normalise_rows(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """Rows scaled to unit length; empty rows stay empty."""
+    squares = np.add.reduceat(np.append(matrix.data**2, np.float32(0)), matrix.indptr[:-1].astype(np.int64))
+    squares[np.diff(matrix.indptr) == 0] = 1  # reduceat gives a neighbour's value for an empty row
+    lengths = np.sqrt(np.maximum(squares, np.finfo(np.float32).tiny))
+    data = matrix.data / np.repeat(lengths, np.diff(matrix.indptr))
+    return sp.csr_matrix((data.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -17,7 +17,7 @@ from longtail import _native
 from longtail.core.errors import DataError
 from longtail.core.parameters import Parameters, param
 from longtail.core.texts import Texts
-from longtail.data.sparse import csr
+from longtail.data.sparse import csr, normalise_rows
 
 log = logging.getLogger("longtail")
 
@@ -137,12 +137,3 @@ def normalised(texts: Texts) -> Texts:
     places = np.arange(len(texts))
     places[rows] = len(texts) + np.arange(len(rows))
     return (texts + Texts.of([unicodedata.normalize("NFKC", text) for text in texts.take(rows)])).take(places)
-
-
-def normalise_rows(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """Rows scaled to unit length; empty rows stay empty."""
-    squares = np.add.reduceat(np.append(matrix.data**2, np.float32(0)), matrix.indptr[:-1].astype(np.int64))
-    squares[np.diff(matrix.indptr) == 0] = 1  # reduceat gives a neighbour's value for an empty row
-    lengths = np.sqrt(np.maximum(squares, np.finfo(np.float32).tiny))
-    data = matrix.data / np.repeat(lengths, np.diff(matrix.indptr))
-    return sp.csr_matrix((data.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -17,10 +17,8 @@ class Stop(NamedTuple):
     labels: int
 
 
-def way_to(tree: LabelTree | None, label: int) -> list[Stop]:
-    """The nodes from below the root down to a label; without a tree all labels are children of the root."""
-    if tree is None:
-        return [Stop(0, label, 1)]
+def way_to(tree: LabelTree, label: int) -> list[Stop]:
+    """The nodes from below the root down to a label."""
     place = int(np.flatnonzero(tree.order == label)[0])
     way, parent, start = [], 0, 0
     for ends in tree.levels:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._native.linear import cluster_order
+from longtail._native.linear import cluster_order, cluster_wide
 from longtail.core.errors import DataError, ParameterError
 
-ROUNDS = 20  # of 2-means at each split, at most
+ROUNDS = 20  # of k-means at each split, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,21 +28,63 @@ class LabelTree:
     levels: tuple[NDArray[np.int64], ...]
 
     @classmethod
-    def balanced(cls, Z: sp.csr_matrix, branching: int, leaf_size: int, seed: int) -> LabelTree:
-        """Balanced 2-means of the label vectors Z (L, d), cut in halves until a cluster has at most `leaf_size` labels.
+    def flat(cls, L: int) -> LabelTree:
+        """All labels under the root: plain one-vs-all."""
+        return cls(np.arange(L, dtype=np.int32), (np.arange(L + 1),))
 
-        Halves of halves are then joined to levels of `branching` children (a power of two); the first level takes
-        what is left over. Sizes of clusters differ by at most one. A label with an empty vector gets a place too.
-        A split ends after ROUNDS rounds, or sooner when a round moves next to nothing.
+    @classmethod
+    def balanced(
+        cls, Z: sp.csr_matrix, branching: int, leaf_size: int, seed: int, depth: int | None = None
+    ) -> LabelTree:
+        """Balanced spherical 2-means of the label vectors Z (L, d), cut until a cluster has at most `leaf_size` labels.
+
+        Each node has `branching` children, itself made by cuts in two; the first level takes what is left over.
+        `depth` levels of clusters may be asked for instead, and the branching is what they need. Sizes of clusters of
+        a level differ by at most one. A label with an empty vector gets a place too. A cut ends after ROUNDS rounds, or
+        sooner when a round moves next to nothing.
         """
         L = Z.shape[0]
-        if leaf_size < 2:  # halving would leave empty clusters
+        if leaf_size < 2:  # smaller clusters would be empty or the labels themselves
             raise ParameterError(f"leaf_size must be at least 2, but is {leaf_size}")
-        depth = max(0, math.ceil(math.log2(L / leaf_size))) if leaf_size < L else 0
-        step = branching.bit_length() - 1
-        order = cluster_order(Z, depth, rounds=ROUNDS, seed=seed)
-        depths = range(depth - (depth - 1) // step * step, depth + 1, step) if depth else ()
-        return cls(order, (*(halves(L, d) for d in depths), np.arange(L + 1)))
+        sizes = level_sizes(L, branching, leaf_size, depth)
+        order = cluster_order(Z, cuts(L, sizes), rounds=ROUNDS, seed=seed)
+        return cls(order, (*(np.unique(stretches(L, size)) for size in sizes), np.arange(L + 1)))
+
+    @classmethod
+    def wide(cls, Z: sp.csr_matrix, branching: int, leaf_size: int, seed: int, depth: int) -> LabelTree:
+        """Spherical k-means without balance (Bonsai): clusters above `leaf_size` labels fall into up to `branching`.
+
+        Down to `depth` levels of clusters; a cluster that is small enough early has itself as its only child.
+        """
+        L = Z.shape[0]
+        nodes: list[NDArray[np.int64]] = []
+        current = np.zeros(L, np.int64)
+        for level in range(depth):
+            counts = np.bincount(current)
+            large = np.flatnonzero(counts > leaf_size)
+            if not len(large):
+                break
+            parts = np.zeros(L, np.int64)
+            by_node = np.split(np.argsort(current, kind="stable"), np.cumsum(counts)[:-1])
+            for node in large.tolist():  # few: at most `branching` to the power of the level
+                members = by_node[node]
+                k = min(branching, len(members))
+                parts[members] = cluster_wide(Z[members], k, rounds=ROUNDS, seed=seed + (level << 32) + node)
+            current = np.unique(current * branching + parts, return_inverse=True)[1]
+            nodes.append(current)
+        return cls.from_nodes(L, nodes)
+
+    @classmethod
+    def from_nodes(cls, L: int, nodes: Sequence[NDArray[np.int64]]) -> LabelTree:
+        """The tree in which label l is below node nodes[t][l] of level t, for levels from coarse to fine."""
+        order = np.lexsort((np.arange(L), *reversed(nodes))).astype(np.int32)
+        first = np.zeros(max(L - 1, 0), bool)  # whether a node begins after this label
+        ends = []
+        for at in nodes:
+            along = at[order]
+            first = first | (along[1:] != along[:-1])
+            ends.append(np.concatenate([[0], np.flatnonzero(first) + 1, [L]]).astype(np.int64))
+        return cls(order, (*ends, np.arange(L + 1)))
 
     def __len__(self) -> int:
         return len(self.order)
@@ -61,8 +104,7 @@ class LabelTree:
         """Y^(t) (N, K_t), eq. 5: a node's target is the largest of the labels below it."""
         nodes, K = self.nodes(t)[Y.indices], len(self.levels[t]) - 1
         if (Y.data == 1).all():  # the largest is 1: no need to look which
-            coarse = sp.csr_matrix((Y.data.copy(), nodes.astype(np.int32), Y.indptr.copy()), shape=(Y.shape[0], K))
-            coarse.sum_duplicates()
+            coarse = self._summed(Y, nodes, K)
             coarse.data[:] = 1
             return coarse
         rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
@@ -73,6 +115,10 @@ class LabelTree:
         indptr = np.append(0, np.cumsum(np.bincount(rows[first], minlength=Y.shape[0])))
         return sp.csr_matrix((values[first], nodes[first], indptr), shape=(Y.shape[0], K))
 
+    def counts(self, Y: sp.csr_matrix, t: int) -> sp.csr_matrix:
+        """R^(t) (N, K_t), eq. 6: how many labels of a point are below a node; entries where those of `targets` are."""
+        return self._summed(Y, self.nodes(t)[Y.indices], len(self.levels[t]) - 1)
+
     def check(self, L: int) -> None:
         """Refuse a tree that is not one of L labels."""
         if len(self) != L or not np.array_equal(np.sort(self.order), np.arange(L)):
@@ -80,11 +126,51 @@ class LabelTree:
                 f"the tree has {len(self):,} labels, the data {L:,}", fix="a tree must hold each label once"
             )
 
+    @staticmethod
+    def _summed(Y: sp.csr_matrix, nodes: NDArray[np.int64], K: int) -> sp.csr_matrix:
+        ones = np.ones(Y.nnz, np.float32)
+        summed = sp.csr_matrix((ones, nodes.astype(np.int32), Y.indptr.copy()), shape=(Y.shape[0], K))
+        summed.sum_duplicates()
+        return summed
 
-def halves(size: int, depth: int) -> NDArray[np.int64]:
-    """The ends of the 2^depth stretches that `size` falls into when it is halved `depth` times."""
-    ends = np.array([0, size])
-    for _ in range(depth):
-        middles = ends[:-1] + (np.diff(ends) + 1) // 2
-        ends = np.sort(np.concatenate([ends, middles]))
-    return ends
+
+def level_sizes(L: int, branching: int, leaf_size: int, depth: int | None) -> list[int]:
+    """How many clusters each level of a balanced tree has, from the first down.
+
+    With a branching that is a power of two, clusters come from halving alone, as in PECOS.
+    """
+    clusters = -(-L // leaf_size)
+    if clusters <= 1 or depth == 0:
+        return []
+    if depth is not None:
+        branching = max(2, math.ceil(clusters ** (1 / depth) - 1e-9))
+    if branching & (branching - 1) == 0:
+        clusters = 1 << (clusters - 1).bit_length()
+    levels = 1
+    while branching**levels < clusters:
+        levels += 1
+    first = -(-clusters // branching ** (levels - 1))
+    return [first * branching**t for t in range(levels)]
+
+
+def stretches(L: int, parts: int) -> NDArray[np.int64]:
+    """The ends of `parts` stretches of L whose sizes differ by at most one."""
+    return np.arange(parts + 1, dtype=np.int64) * L // parts
+
+
+def cuts(L: int, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
+    """The cuts in two that make the clusters of all levels: rounds of (first, middle, last), see `cluster_order`."""
+    rounds: list[NDArray[np.int64]] = []
+    begins, parts = np.zeros(1, np.int64), 1  # of the nodes that are whole so far: where each begins among `parts`
+    for size in sizes:
+        ends, factor = stretches(L, size), size // parts
+        first, last = begins * factor, (begins + 1) * factor  # nodes of this level in each of the level above
+        while (last - first > 1).any():
+            divisible = last - first > 1
+            low, high = first[divisible], last[divisible]
+            middle = (low + high + 1) // 2
+            rounds.append(np.stack([ends[low], ends[middle], ends[high]], axis=1))
+            first = np.sort(np.concatenate([first, middle]))
+            last = np.sort(np.concatenate([last, middle]))
+        begins, parts = first, size
+    return rounds

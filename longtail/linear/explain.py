@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._native.linear import Level
+from longtail._native.linear import Level, unpack_level
 from longtail.core.errors import ParameterError, shorten
 from longtail.core.explanation import Explanation, Path, Reason, Step, Term
 from longtail.core.ranking import Kind
 from longtail.core.texts import Texts
 from longtail.labels.paths import Stop, way_to
-from longtail.labels.tree import LabelTree
-from longtail.linear.train import BIAS
+from longtail.linear.ranker import BIAS, Ranker
 
 if TYPE_CHECKING:
     from longtail.linear.model import LinearModel
@@ -24,33 +23,11 @@ if TYPE_CHECKING:
 Weights = tuple[NDArray[np.int32], NDArray[np.float32]]  # features, rising, and their weights
 
 
-class Ranker(NamedTuple):
-    """One of the rankers whose scores a model averages: a tree (None: all labels under the root) and its levels."""
-
-    tree: LabelTree | None
-    levels: list[Level]
-
-
-def rankers(model: LinearModel) -> list[Ranker]:
-    """The trees of a model with their weights."""
-    return [Ranker(model.tree, model.levels)]
-
-
 def child_weights(level: Level, parent: int, child: int, among: NDArray[np.int32] | None = None) -> Weights:
-    """The weights of child number `child` of a node: all, or those of the features `among` (rising).
-
-    The one place here that knows how a level lays its weights out.
-    """
-    first, last = level.slot_ptr[parent], level.slot_ptr[parent + 1]
-    slots = np.arange(first, last)
-    if among is not None and last > first:  # a child of a large parent has far fewer features than there are slots
-        known = level.features[first:last]
-        at = np.minimum(np.searchsorted(known, among), last - first - 1)
-        slots = first + at[known[at] == among]
-    starts, counts = level.entry_ptr[slots], level.entry_ptr[slots + 1] - level.entry_ptr[slots]
-    entries = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-    own = level.children[entries] == child
-    return level.features[np.repeat(slots, counts)[own]], level.weights[entries[own]]
+    """The weights of child number `child` of a node, by rising feature: all, or those of the features `among`."""
+    weights = unpack_level(level, parent, among)
+    own = slice(weights.ptr[child], weights.ptr[child + 1])
+    return weights.features[own], weights.values[own]
 
 
 def explain(model: LinearModel, x: Any, k: int = 5, labels: Sequence[str] | None = None) -> Explanation:
@@ -80,7 +57,7 @@ def reason(model: LinearModel, row: sp.csr_matrix, label: int, score: float | No
     text = None if model.labels.texts is None else model.labels.texts[label]
     key = model.labels.keys[label]
     words = label_features(model, text or key)
-    paths = tuple(path(model, ranker, row, label, words) for ranker in rankers(model))
+    paths = tuple(path(model, ranker, row, label, words) for ranker in model.rankers)
     reached = float(np.mean([path.score for path in paths])) if score is None else score
     return Reason(key, text, reached, paths)
 
@@ -139,7 +116,7 @@ def label_features(model: LinearModel, text: str) -> NDArray[np.int32]:
 def node_words(model: LinearModel, ranker: Ranker, t: int, node: int, count: int) -> list[str]:
     """The words with the largest positive weights at a node of level t: what tells it from its siblings."""
     parent, child = 0, node
-    if ranker.tree is not None and t > 0:
+    if t > 0:
         ends, above = ranker.tree.levels[t], ranker.tree.levels[t - 1]
         parent = int(np.searchsorted(above, ends[node], side="right")) - 1
         child = node - int(np.searchsorted(ends, above[parent]))

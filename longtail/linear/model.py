@@ -1,4 +1,4 @@
-"""A trained tree of linear classifiers."""
+"""A trained linear model: one tree of classifiers, or several whose scores are averaged."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._native.linear import BeamSearch, Level
 from longtail.core.explanation import Explanation
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs
 from longtail.core.ranking import Ranking
 from longtail.core.recipe import Recipe
 from longtail.core.texts import Texts
-from longtail.encoders.tfidf import Tfidf, normalise_rows
-from longtail.labels.tree import LabelTree
+from longtail.data.sparse import csr, normalise_rows
+from longtail.encoders.tfidf import Tfidf
 from longtail.linear.explain import explain
-from longtail.linear.train import BIAS
+from longtail.linear.ranker import Ranker
 from longtail.store import Saved, StoredModel
+
+MORE = 50  # labels each tree of several names beyond k, so that the trees have them in common
 
 
 class LinearRecipe(Protocol):
@@ -31,22 +32,18 @@ class LinearRecipe(Protocol):
 
 
 class LinearModel(StoredModel):
-    """An encoder (None for feature corpora), a label tree, and the weights of each level."""
+    """An encoder (None for feature corpora) and the rankers."""
 
     def __init__(
         self,
         recipe: Recipe,
         labels: Labels,
         encoder: Tfidf | None,
-        width: int,
-        tree: LabelTree,
-        levels: list[Level],
+        rankers: list[Ranker],
         about: dict[str, Any] | None = None,
     ):
         super().__init__(recipe, labels, about)
-        self.encoder, self.width, self.tree, self.levels = encoder, width, tree, levels
-        self._search = BeamSearch(width, levels)
-        self._smallest_cluster = 1 if len(levels) == 1 else int(np.diff(tree.levels[-2]).min())
+        self.encoder, self.rankers, self.width = encoder, rankers, rankers[0].width
 
     @property
     def accepts(self) -> str | int:
@@ -58,29 +55,28 @@ class LinearModel(StoredModel):
         return self.encoder.encode(x) if self.encoder is not None and isinstance(x, Texts) else normalise_rows(x)
 
     def rank(self, x: Inputs, k: int) -> Ranking:
-        """Beam search; the beam is widened where it could not reach k labels."""
+        """Beam search in each tree; the mean of the scores."""
         recipe, L = cast(LinearRecipe, self.recipe), len(self.labels)
-        k = min(k, L)
-        gone = self.labels.removed
-        usable = None if gone is None or not gone.any() else ~gone[self.tree.order]
-        wanted = k if usable is None else k + int((~usable).sum())
-        beam = max(recipe.beam, -(-wanted // self._smallest_cluster))
-        found, scores = self._search.search(
-            self.features(x), bias=BIAS, beam=beam, k=k, post=recipe.post, usable=usable
-        )
-        return Ranking(np.where(found >= 0, self.tree.order[found], -1).astype(np.int32), scores, self.labels)
+        X, k, gone = self.features(x), min(k, L), self.labels.removed
+        if len(self.rankers) == 1:
+            return Ranking(*self.rankers[0].search(X, k, recipe.beam, recipe.post, gone), self.labels)
+        found = (ranker.search(X, min(k + MORE, L), recipe.beam, recipe.post, gone) for ranker in self.rankers)
+        total = sum((scores_csr(*each, L) for each in found), start=sp.csr_matrix((X.shape[0], L), dtype=np.float32))
+        mean = total.tocsr()
+        mean.data /= len(self.rankers)
+        return Ranking.from_csr(mean, k, self.labels)
 
     def explain(self, x: Any, k: int = 5, labels: Sequence[str] | None = None) -> Explanation:
         """Why each of the k best labels (or each of `labels`) was suggested: exact, word by word."""
         return explain(self, x, k, labels)
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Encoder, tree and weights."""
-        arrays: dict[str, NDArray[Any]] = {"tree.order": self.tree.order}
-        for t, (ends, level) in enumerate(zip(self.tree.levels, self.levels, strict=True)):
-            arrays[f"tree.level{t}"] = ends
-            arrays |= {f"level{t}.{name}": array for name, array in level._asdict().items()}
-        meta: dict[str, Any] = {"levels": len(self.levels), "width": self.width, "encoder": None}
+        """Encoder, trees and weights."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for i, ranker in enumerate(self.rankers):
+            arrays |= ranker.state(f"tree{i}")
+        levels = [len(ranker.levels) for ranker in self.rankers]
+        meta: dict[str, Any] = {"levels": levels, "width": self.width, "encoder": None}
         if self.encoder is not None:
             encoder_arrays, meta["encoder"] = self.encoder.state()
             arrays |= encoder_arrays
@@ -91,7 +87,14 @@ class LinearModel(StoredModel):
         """From `state`."""
         arrays, meta = saved.arrays, saved.meta
         encoder = None if meta["encoder"] is None else Tfidf.from_state(arrays, meta["encoder"])
-        numbers = range(meta["levels"])
-        tree = LabelTree(arrays["tree.order"], tuple(arrays[f"tree.level{t}"] for t in numbers))
-        levels = [Level(*(arrays[f"level{t}.{name}"] for name in Level._fields)) for t in numbers]
-        return cls(saved.recipe, saved.labels, encoder, meta["width"], tree, levels, saved.about)
+        levels = enumerate(meta["levels"])
+        rankers = [Ranker.from_state(arrays, f"tree{i}", count, meta["width"]) for i, count in levels]
+        return cls(saved.recipe, saved.labels, encoder, rankers, saved.about)
+
+
+def scores_csr(found: NDArray[np.int32], scores: NDArray[np.float32], L: int) -> sp.csr_matrix:
+    """Rankings as a matrix (N, L); what is not in a ranking is 0."""
+    real = found >= 0
+    matrix = csr(np.append(0, np.cumsum(real.sum(1))), found[real], scores[real], (len(found), L))
+    matrix.sort_indices()
+    return matrix

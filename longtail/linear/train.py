@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._native.linear import BeamSearch, Level, Problem, label_sums, pack_level, solve_level
+from longtail._native.linear import BeamSearch, Level, Problem, WeightKind, Weights, pack_level, repacked, solve_level
+from longtail.core.errors import ParameterError
 from longtail.core.parameters import Parameters, param
 from longtail.core.run import Run
-from longtail.data.sparse import csr
 from longtail.labels.tree import LabelTree
+from longtail.linear.checkpoint import Checkpoints
+from longtail.linear.ranker import BIAS, Ranker
 
-BIAS = 1.0  # the value of the feature that every point has
 MAX_PASSES = 100
+PART = 2e9  # non-zeros × labels solved at a time: some ten seconds of work, after which it can be taken up again
 
 
 @dataclass(frozen=True)
@@ -25,72 +28,182 @@ class LinearParameters(Parameters):
 
     kind = "linear"
     negatives: Literal["tfn", "tfn+man"] = param("tfn", "tfn: teacher-forced; +man: also what the level above confuses")
+    loss: Literal["squared-hinge", "logistic"] = param("squared-hinge", "what a wrong margin costs")
+    solver: Literal["dcd", "newton"] = param("dcd", "dual coordinate descent, or Newton's method (logistic: newton)")
     C: float = param(1.0, "cost of errors against the size of weights", above=0.0)  # PECOS, XR-Transformer: 1
+    C_negative: float | None = param(None, "that of errors on negatives (none: C)", above=0.0)  # PECOS Cn: C
+    costs: Literal["equal", "counts"] = param("equal", "counts: a node costs by its share of the point's labels")
     eps: float = param(0.1, "how far from optimal the solver may stop", above=0.0)  # LIBLINEAR, PECOS: 0.1
     prune: float = param(0.1, "weights smaller than this are dropped", at_least=0.0)  # PECOS: 0.1
     budget: int | None = param(None, "keep at most this many weights per label", at_least=1)
-    beam: int = param(10, "nodes kept at each level of the search", at_least=1)
+    weights: WeightKind = param("int8", "how weights are kept: int8 is smallest, float32 exact")
+    beam: int = param(10, "nodes kept at each level of the search", at_least=1)  # PECOS: 10
     post: Literal["l3-hinge", "sigmoid", "none"] = param("l3-hinge", "how margins become scores down the path")
 
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        if self.loss == "logistic" and self.solver == "dcd":
+            raise ParameterError("loss=logistic needs solver=newton: coordinate descent is for the squared hinge")
 
-def label_vectors(X: sp.csr_matrix, Y: sp.csr_matrix) -> sp.csr_matrix:
-    """PIFA (eq. 4): Z_l = Σ_i y_il x_i, scaled to unit length (L, d)."""
-    return csr(*label_sums(X, Y), (Y.shape[1], X.shape[1]), canonical=True)
+
+@dataclass(frozen=True)
+class Training:
+    """What is learnt from: X (N, d), a dense block (N, e) beside it if there is one, targets Y (N, L) in (0, 1].
+
+    Pairs of `ignore` (N, L) take no part.
+    """
+
+    X: sp.csr_matrix
+    Y: sp.csr_matrix
+    ignore: sp.csr_matrix | None = None
+    dense: NDArray[np.float32] | None = None
+
+    def rows(self) -> sp.csr_matrix:
+        """The features as search takes them (N, d + e): a dense block is spelled out, the sparse one stays sparse."""
+        return self.X if self.dense is None else sp.hstack([self.X, sp.csr_matrix(self.dense)], format="csr")
+
+    @property
+    def width(self) -> int:
+        """d + e."""
+        return int(self.X.shape[1]) + (0 if self.dense is None else self.dense.shape[1])
 
 
-def train_levels(
-    X: sp.csr_matrix,
-    Y: sp.csr_matrix,
-    ignore: sp.csr_matrix | None,
-    tree: LabelTree,
-    settings: LinearParameters,
-    run: Run,
-) -> list[Level]:
-    """The classifiers of every level. Y (N, L) holds targets in (0, 1]; pairs of `ignore` take no part."""
-    tree.check(Y.shape[1])
-    levels: list[Level] = []
+def train_ranker(data: Training, tree: LabelTree, settings: LinearParameters, run: Run, number: int = 0) -> Ranker:
+    """The classifiers of every level of a tree, the `number`-th of an ensemble.
+
+    Each level, and each large part of one, is kept in the run's folder when it is done, and found there by a run that
+    resumes.
+    """
+    settings.check()
+    tree.check(data.Y.shape[1])
+    kept = Checkpoints.of(data, tree, settings, run, number)
+    solved: list[Level] = []  # float32, since matcher-aware negatives come from a search in what is there so far
     above: sp.csr_matrix | None = None
     last = len(tree.levels) - 1
-    for t in run.progress.track(range(last + 1), "training levels", unit="levels"):
-        targets = tree.targets(Y, t)
-        row_ptr, rows = training_rows(X, above, levels, settings)
-        pairs = None
-        if ignore is not None and t == last:  # an ignored label says nothing about the clusters above it
-            pairs = tree.targets(ignore.astype(np.float32), t).tocsc()
-        weights = solve_level(
-            X,
-            Problem(row_ptr, rows, tree.child_ptr(t), targets.tocsc(), ignore=pairs),
-            bias=BIAS,
-            cost_positive=settings.C,
-            cost_negative=settings.C,
-            eps=settings.eps,
-            max_passes=MAX_PASSES,
-            threshold=settings.prune,
-            budget=settings.budget,
-            seed=run.seed,
-        )
-        levels.append(pack_level(tree.child_ptr(t), weights, X.shape[1] + 1))
-        above = targets
-    return levels
+    name = "training" if last else "training labels"
+    with run.progress.bar(name, total=len(tree.order) + sum(len(ends) - 1 for ends in tree.levels[:-1])) as bar:
+        for t in range(last + 1):
+            targets = tree.targets(data.Y, t)
+            problem = level_problem(data, tree, targets, t, training_rows(data, above, solved, settings), settings)
+            parts = []
+            for first, part in problem_parts(data, problem):
+                made = kept.part(t, len(parts), lambda p=part, f=first: solve(data, p, f, settings, run))
+                parts.append(made)
+                bar.advance(len(made.ptr) - 1)
+            kind: WeightKind = "float32" if settings.negatives == "tfn+man" and t < last else settings.weights
+            solved.append(pack_level(tree.child_ptr(t), joined(parts), data.width + 1, kind))
+            above = targets
+    if settings.negatives == "tfn+man" and settings.weights != "float32":
+        solved[:-1] = [repacked(level, data.width + 1, settings.weights) for level in solved[:-1]]
+    return Ranker(tree, solved, data.width)
+
+
+def level_problem(
+    data: Training,
+    tree: LabelTree,
+    targets: sp.csr_matrix,
+    t: int,
+    rows: tuple[NDArray[np.int64], NDArray[np.int32]],
+    settings: LinearParameters,
+) -> Problem:
+    """The one-vs-all problems of level t."""
+    ignore = None
+    if data.ignore is not None and t == len(tree.levels) - 1:  # of a label: it says nothing about the clusters above
+        ignore = tree.targets(data.ignore.astype(np.float32), t).tocsc()
+    costs = None
+    if settings.costs == "counts":  # R̂^(t), eq. 9: rows of R^(t) add up to 1
+        R = tree.counts(data.Y, t)
+        R.data /= np.repeat(np.maximum(np.asarray(R.sum(1)).ravel(), 1), np.diff(R.indptr))
+        costs = R.tocsc().data
+    return Problem(*rows, tree.child_ptr(t), targets.tocsc(), costs, ignore)
 
 
 def training_rows(
-    X: sp.csr_matrix, above: sp.csr_matrix | None, levels: list[Level], settings: LinearParameters
+    data: Training, above: sp.csr_matrix | None, levels: list[Level], settings: LinearParameters
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The points that take part under each parent: M of eq. 7.
 
     Those for which the parent is true (tfn), and with man those for which the levels above put it in their beam.
     """
-    N = X.shape[0]
+    N = data.X.shape[0]
     if above is None:
         return np.array([0, N]), np.arange(N, dtype=np.int32)
     taking_part = above
     if settings.negatives == "tfn+man":
         K = above.shape[1]
+        search = BeamSearch(data.width, levels)
         width = min(settings.beam, K)
-        found, _ = BeamSearch(X.shape[1], levels).search(X, bias=BIAS, beam=settings.beam, k=width, post=settings.post)
+        found, _ = search.search(data.rows(), bias=BIAS, beam=settings.beam, k=width, post=settings.post)
         real = found >= 0
         indptr = np.append(0, np.cumsum(real.sum(1)))
         taking_part = above + sp.csr_matrix((np.ones(real.sum(), np.float32), found[real], indptr), shape=(N, K))
     by_parent = taking_part.tocsc()
     return by_parent.indptr.astype(np.int64), by_parent.indices.astype(np.int32)
+
+
+def problem_parts(data: Training, problem: Problem) -> Iterator[tuple[int, Problem]]:
+    """A level in parts of about PART, each with the number of its first parent. One large parent (the flat case) is cut
+    by children."""
+    lengths = np.diff(data.X.indptr) + 1 + (0 if data.dense is None else data.dense.shape[1])
+    along = np.append(0, np.cumsum(lengths[problem.rows], dtype=np.float64))
+    work = np.diff(along[problem.row_ptr]) * np.diff(problem.child_ptr)
+    parents = len(work)
+    if parents == 1:
+        children = int(problem.child_ptr[1])
+        size = max(64, int(children * PART / max(work[0], 1)) // 64 * 64)
+        for first in range(0, children, size):
+            yield 0, part_of(problem, 0, 1, first, min(first + size, children))
+        return
+    number = np.cumsum(work) // PART
+    starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
+    for first, last in zip(starts, np.append(starts[1:], parents), strict=True):
+        yield int(first), part_of(problem, first, last, problem.child_ptr[first], problem.child_ptr[last])
+
+
+def part_of(problem: Problem, first: int, last: int, first_child: int, last_child: int) -> Problem:
+    """The parents first … last of a problem, or of a single parent the children first_child … last_child."""
+    begin, end = problem.row_ptr[first], problem.row_ptr[last]
+    entries = slice(problem.targets.indptr[first_child], problem.targets.indptr[last_child])
+    child_ptr = np.clip(problem.child_ptr[first : last + 1], first_child, last_child) - first_child
+    return replace(
+        problem,
+        row_ptr=problem.row_ptr[first : last + 1] - begin,
+        rows=problem.rows[begin:end],
+        child_ptr=child_ptr,
+        targets=problem.targets[:, first_child:last_child],
+        costs=None if problem.costs is None else problem.costs[entries],
+        ignore=None if problem.ignore is None else problem.ignore[:, first_child:last_child],
+    )
+
+
+def solve(data: Training, problem: Problem, first_parent: int, settings: LinearParameters, run: Run) -> Weights:
+    """The weights of all children of a part."""
+    return solve_level(
+        data.X,
+        problem,
+        dense=data.dense,
+        bias=BIAS,
+        cost_positive=settings.C,
+        cost_negative=settings.C if settings.C_negative is None else settings.C_negative,
+        eps=settings.eps,
+        max_passes=MAX_PASSES,
+        threshold=settings.prune,
+        budget=settings.budget,
+        seed=run.seed,
+        first_parent=first_parent,
+        loss=settings.loss,
+        solver=settings.solver,
+    )
+
+
+def joined(parts: list[Weights]) -> Weights:
+    """The weights of parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    offsets = np.cumsum([0, *(len(part.values) for part in parts)])
+    ptr = [part.ptr[1:] + offset for part, offset in zip(parts, offsets, strict=False)]
+    return Weights(
+        np.concatenate([[0], *ptr]).astype(np.int64),
+        np.concatenate([part.features for part in parts]),
+        np.concatenate([part.values for part in parts]),
+    )

@@ -13,7 +13,8 @@ from longtail.core.model import Model
 from longtail.core.parameters import param_of
 from longtail.core.run import Run
 from longtail.data.dataset import Dataset
-from longtail.encoders.tfidf import Tfidf, TfidfParameters, normalise_rows
+from longtail.data.sparse import normalise_rows
+from longtail.encoders.tfidf import Tfidf, TfidfParameters
 from longtail.labels.tree import LabelTree
 from longtail.linear.model import LinearModel
 from longtail.linear.train import LinearParameters, train_levels

@@ -25,7 +25,8 @@ from longtail.core.ranking import Ranking
 from longtail.core.run import Run
 from longtail.core.texts import Texts
 from longtail.data.dataset import Dataset
-from longtail.encoders.tfidf import Tfidf, TfidfParameters, normalise_rows
+from longtail.data.sparse import normalise_rows
+from longtail.encoders.tfidf import Tfidf, TfidfParameters
 from longtail.metrics import depth, evaluate
 from longtail.recipes.popular import accepts_of, label_shares, popular_labels
 from longtail.recipes.refit import RefitRecipe

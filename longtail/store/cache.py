@@ -24,16 +24,17 @@ KIND = "longtail-cache"
 
 
 def cached(
-    key: str, build: Callable[[], Mapping[str, NDArray[Any]]], *, enabled: bool = True
+    key: str, build: Callable[[], Mapping[str, NDArray[Any]]], *, enabled: bool = True, folder: Path | None = None
 ) -> dict[str, NDArray[Any]]:
     """The arrays that `build` makes: from the cache when they are there, else built and put there.
 
     `key` must say all that the arrays depend on: texts, encoder, settings, and a version of the code. A
-    damaged entry is built again. A cache that cannot be written costs a warning, never the result.
+    damaged entry is built again. A cache that cannot be written costs a warning, never the result. `folder` is another
+    place than the user's cache, as that of a run.
     """
     if not enabled:
         return dict(build())
-    folder = cache_folder() / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    folder = (folder or cache_folder()) / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     found = _open(folder, key)
     if found is not None:
         return found

@@ -64,7 +64,7 @@ public:
     // The rows in a random order that depends on the parent alone, so that a label's path is the same whoever its
     // neighbours are. `state` goes on from pass to pass.
     uint64_t random_state(const Problem& problem) const {
-        return scramble(problem.seed + kRandomStep) + static_cast<uint64_t>(group_) * kRandomStep;
+        return scramble(problem.seed + kRandomStep) + static_cast<uint64_t>(problem.first_group + group_) * kRandomStep;
     }
     void shuffle(std::vector<int32_t>& order, uint64_t& state) const {
         const int64_t n = rows();

@@ -30,6 +30,7 @@ struct Problem {
     float threshold;
     int64_t budget;  // weights kept per label; negative: all above the threshold
     uint64_t seed;
+    int64_t first_group;  // the number of the first group, for what is random
 
     int64_t width() const { return x_width + dense_width + 1; }  // the last column is the bias
 };

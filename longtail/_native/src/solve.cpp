@@ -69,14 +69,14 @@ nb::tuple solve_level(In<int64_t> x_ptr, In<int32_t> x_columns, In<float> x_valu
                       float bias, In<int64_t> group_ptr, In<int32_t> group_rows, In<int64_t> child_ptr,
                       In<int64_t> target_ptr, In<int32_t> target_rows, In<float> targets, In<float> costs,
                       In<int64_t> ignore_ptr, In<int32_t> ignore_rows, float cost_positive, float cost_negative,
-                      float eps, int max_passes, float threshold, int64_t budget, uint64_t seed) {
+                      float eps, int max_passes, float threshold, int64_t budget, uint64_t seed, int64_t first_parent) {
     const int64_t groups = static_cast<int64_t>(group_ptr.shape(0)) - 1, n = static_cast<int64_t>(x_ptr.shape(0)) - 1;
     const int64_t children = child_ptr.data()[groups];
     Problem problem{x_ptr.data(), x_columns.data(), x_values.data(), x_width, dense.data(),
                     static_cast<int64_t>(dense.shape(1)), bias, group_ptr.data(), group_rows.data(), child_ptr.data(),
                     target_ptr.data(), target_rows.data(), targets.data(), costs.shape(0) ? costs.data() : nullptr,
                     ignore_ptr.shape(0) ? ignore_ptr.data() : nullptr, ignore_rows.data(), cost_positive,
-                    cost_negative, eps, max_passes, threshold, budget, seed};
+                    cost_negative, eps, max_passes, threshold, budget, seed, first_parent};
     std::vector<std::vector<Entry>> solved(children);
     {
         nb::gil_scoped_release nogil;

@@ -14,25 +14,26 @@ struct Rows {
     const float* values;
 };
 
-struct Node {
-    int64_t first, last;  // members are order[first, last)
-    uint64_t number;      // of the node in its tree, the root being 1
+// order[first, last) is to be cut so that order[first, middle) is one side.
+struct Cut {
+    int64_t first, middle, last;
 };
 
-// Cuts a node in two of equal size (the first has one more where the number is odd). Each round, members are ordered by
-// how much nearer they are to the first centre than to the second and cut in the middle; the new centres are the sums
-// of both sides, scaled to unit length.
+// Makes a cut by 2-means with sides of given sizes. Each round, members are ordered by how much nearer they are to the
+// first centre than to the second and cut at the middle; the new centres are the sums of both sides, scaled to unit
+// length.
 class Splitter {
 public:
     Splitter(const Rows& rows, int64_t width, int rounds, uint64_t seed)
         : rows_(rows), rounds_(rounds), seed_(seed), first_(width, 0.0f), second_(width, 0.0f), lean_(width, 0.0f),
           seen_(width, 0) {}
 
-    // With `shared`, the threads work together on this node; else the caller has one thread for each.
-    void split(int32_t* order, const Node& node, bool shared) {
-        const int64_t size = node.last - node.first, half = (size + 1) / 2;
-        int32_t* members = order + node.first;
-        start(members, size, node.number);
+    // `number` is that of the cut. With `shared`, the threads work together on it; else the caller has one for each.
+    void split(int32_t* order, const Cut& cut, uint64_t number, bool shared) {
+        const int64_t size = cut.last - cut.first, half = cut.middle - cut.first;
+        if (half < 1 || half >= size) return;
+        int32_t* members = order + cut.first;
+        start(members, size, number);
         std::vector<int32_t> now(size);
         keys_.resize(size);
         for (int round = 0; round < rounds_; round++) {
@@ -132,9 +133,10 @@ private:
     }
 };
 
-// The rows of a matrix in an order whose 2^depth equal stretches are the clusters of a binary tree.
-Out<int32_t> cluster_order(In<int64_t> ptr, In<int32_t> columns, In<float> values, int64_t width, int depth, int rounds,
-                           uint64_t seed) {
+// The rows of a matrix in an order that follows from cuts (C, 3), made round by round: those of round r,
+// [round_ptr[r], round_ptr[r + 1]), lie apart from each other and within the sides of earlier ones.
+Out<int32_t> cluster_order(In<int64_t> ptr, In<int32_t> columns, In<float> values, int64_t width, In2<int64_t> cuts,
+                           In<int64_t> round_ptr, int rounds, uint64_t seed) {
     const int64_t n = static_cast<int64_t>(ptr.shape(0)) - 1;
     auto result = new_numpy<int32_t>({size_t(n)});
     int32_t* order = result.data();
@@ -143,27 +145,18 @@ Out<int32_t> cluster_order(In<int64_t> ptr, In<int32_t> columns, In<float> value
         nb::gil_scoped_release nogil;
         const Rows rows{ptr.data(), columns.data(), values.data()};
         std::vector<std::unique_ptr<Splitter>> splitters(std::max(1, threads()));
-        const auto splitter = [&](int number) -> Splitter& {
-            if (!splitters[number]) splitters[number] = std::make_unique<Splitter>(rows, width, rounds, seed);
-            return *splitters[number];
+        const auto split = [&](int64_t c, bool shared) {
+            auto& own = splitters[shared ? 0 : thread_number()];
+            if (!own) own = std::make_unique<Splitter>(rows, width, rounds, seed);
+            const int64_t* cut = cuts.data() + 3 * c;
+            own->split(order, {cut[0], cut[1], cut[2]}, static_cast<uint64_t>(c), shared);
         };
-        std::vector<Node> level{{0, n, 1}};
-        for (int d = 0; d < depth; d++) {
-            const int64_t count = static_cast<int64_t>(level.size());
-            if (count < 4)  // too few nodes to go round: the threads share each
-                for (const Node& node : level)
-                    if (node.last - node.first > 1) splitter(0).split(order, node, true);
-            if (count >= 4)
-                parallel_for(count, 1, [&](int64_t i) {
-                    if (level[i].last - level[i].first > 1) splitter(thread_number()).split(order, level[i], false);
-                });
-            std::vector<Node> next;
-            for (const Node& node : level) {
-                const int64_t middle = node.first + (node.last - node.first + 1) / 2;
-                next.push_back({node.first, middle, node.number * 2});
-                next.push_back({middle, node.last, node.number * 2 + 1});
-            }
-            level = std::move(next);
+        for (size_t r = 0; r + 1 < round_ptr.shape(0); r++) {
+            const int64_t first = round_ptr.data()[r], count = round_ptr.data()[r + 1] - first;
+            if (count < 4)  // too few to go round: the threads share each
+                for (int64_t c = 0; c < count; c++) split(first + c, true);
+            else
+                parallel_for(count, 1, [&](int64_t c) { split(first + c, false); });
         }
     }
     return result;

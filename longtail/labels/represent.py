@@ -1,0 +1,56 @@
+"""What labels are clustered by: a vector for each, from their training points, their texts, and their neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from longtail import _native
+from longtail._native.linear import label_sums
+from longtail.data.sparse import csr, normalise_rows
+
+BLOCK = 8192  # labels whose co-occurrences are held at a time
+NEIGHBOURS = 20  # kept for each label
+FEATURES = 1000  # kept for each label after its neighbours are added (ECLARE, CascadeXML)
+
+
+def pifa(X: sp.csr_matrix, Y: sp.csr_matrix) -> sp.csr_matrix:
+    """Z_l = Σ_i y_il x_i, scaled to unit length (L, d) (paper 003, eq. 4)."""
+    return csr(*label_sums(X, Y), (Y.shape[1], X.shape[1]), canonical=True)
+
+
+def combined(Z: sp.csr_matrix, texts: sp.csr_matrix) -> sp.csr_matrix:
+    """The normalised sum of unit vectors from points and from label texts; a label with one of both has that (L, d)."""
+    return normalise_rows((Z + texts).tocsr().astype(np.float32))
+
+
+def with_neighbours(Z: sp.csr_matrix, Y: sp.csr_matrix) -> sp.csr_matrix:
+    """G·Z, scaled to unit length: a label's vector joined by those of the labels it stands with (L, d).
+
+    G is the co-occurrence of labels, rows adding up to 1, the NEIGHBOURS strongest of each kept; of a sum the FEATURES
+    largest features are kept. Labels without examples keep their own vector.
+    """
+    L, by_label = Y.shape[1], Y.T.tocsr()
+    done = []
+    for first in range(0, L, BLOCK):
+        shared = (by_label[first : first + BLOCK] @ Y).tocsr()
+        near, strength = _native.top_k(shared, min(NEIGHBOURS, L))
+        real = (near >= 0) & (strength > 0)
+        G = csr(np.append(0, np.cumsum(real.sum(1))), near[real], strength[real], (len(near), L))
+        alone = np.flatnonzero(np.diff(G.indptr) == 0)
+        G = G + sp.csr_matrix((np.ones(len(alone)), (alone, first + alone)), shape=G.shape, dtype=np.float32)
+        totals = np.asarray(G.sum(1)).ravel()
+        joined = (sp.diags(1 / totals) @ G @ Z).tocsr().astype(np.float32)
+        done.append(largest(joined, FEATURES))
+    return normalise_rows(sp.vstack(done).tocsr())
+
+
+def largest(rows: sp.csr_matrix, count: int) -> sp.csr_matrix:
+    """The `count` largest entries of each row."""
+    if not np.diff(rows.indptr).max(initial=0) > count:
+        return rows
+    found, values = _native.top_k(rows, count)
+    real = found >= 0
+    kept = csr(np.append(0, np.cumsum(real.sum(1))), found[real], values[real], rows.shape)
+    kept.sort_indices()
+    return kept

@@ -1,0 +1,51 @@
+"""What a training has solved so far, kept so that a killed one can be taken up again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import orjson
+
+from longtail._native.linear import Weights
+from longtail.core.run import Run
+from longtail.labels.tree import LabelTree
+from longtail.store import cached
+
+if TYPE_CHECKING:
+    from longtail.linear.train import LinearParameters, Training
+
+PREDICTION_ONLY = ("weights",)  # settings that do not change what is solved
+
+
+class Checkpoints:
+    """Solved parts in the folder of a run (None: nothing is kept), each under all that it depends on."""
+
+    def __init__(self, folder: Path | None, key: str):
+        self.folder, self.key = folder, key
+
+    @classmethod
+    def of(cls, data: Training, tree: LabelTree, settings: LinearParameters, run: Run, number: int) -> Checkpoints:
+        """Those of one tree of a training; without a folder nothing is looked at."""
+        if run.folder is None:
+            return cls(None, "")
+        hasher = hashlib.sha256()
+        matrices = [data.X, data.Y, *([] if data.ignore is None else [data.ignore])]
+        arrays = [a for m in matrices for a in (m.indptr, m.indices, m.data)]
+        arrays += [tree.order, *tree.levels, *([] if data.dense is None else [data.dense])]
+        for array in arrays:
+            hasher.update(f"{array.dtype}{array.shape}".encode())
+            hasher.update(np.ascontiguousarray(array).data)
+        changed = {name: value for name, value in settings.changed().items() if name not in PREDICTION_ONLY}
+        told = {"settings": changed, "seed": run.seed, "tree": number, "data": hasher.hexdigest()}
+        return cls(run.folder, orjson.dumps(told, option=orjson.OPT_SORT_KEYS).decode())
+
+    def part(self, level: int, number: int, solve: Callable[[], Weights]) -> Weights:
+        """A part of a level: found where it was kept, or solved now and kept."""
+        if self.folder is None:
+            return solve()
+        key = f"{self.key} level {level} part {number}"
+        return Weights(**cached(key, lambda: solve()._asdict(), folder=self.folder))

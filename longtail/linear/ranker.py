@@ -1,0 +1,52 @@
+"""A label tree with the weights of its levels: what ranks labels for rows of features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail._native.linear import BeamSearch, Level
+from longtail.labels.tree import LabelTree
+
+BIAS = 1.0  # the value of the feature that every point has
+
+
+class Ranker:
+    """One tree, and for each of its levels the weights of all nodes; `width` features besides the bias."""
+
+    def __init__(self, tree: LabelTree, levels: list[Level], width: int):
+        self.tree, self.levels, self.width = tree, levels, width
+        self._search = BeamSearch(width, levels)
+        self._smallest_cluster = 1 if len(levels) == 1 else int(np.diff(tree.levels[-2]).min())
+
+    def search(
+        self, X: sp.csr_matrix, k: int, beam: int, post: str, gone: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The k best labels (N, k) and their scores; pads −1, −inf. Labels that are `gone` (L,) are left out.
+
+        The beam is widened where it could not reach k labels.
+        """
+        usable = None if gone is None or not gone.any() else ~gone[self.tree.order]
+        wanted = k if usable is None else k + int((~usable).sum())
+        beam = min(max(beam, -(-wanted // self._smallest_cluster)), len(self.tree))
+        found, scores = self._search.search(X, bias=BIAS, beam=beam, k=k, post=post, usable=usable)
+        return np.where(found >= 0, self.tree.order[found], -1).astype(np.int32), scores
+
+    def state(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """Arrays that make this ranker again."""
+        arrays: dict[str, NDArray[Any]] = {f"{prefix}.order": self.tree.order}
+        for t, (ends, level) in enumerate(zip(self.tree.levels, self.levels, strict=True)):
+            arrays[f"{prefix}.ends{t}"] = ends
+            arrays |= {f"{prefix}.level{t}.{name}": array for name, array in level._asdict().items()}
+        return arrays
+
+    @classmethod
+    def from_state(cls, arrays: Any, prefix: str, levels: int, width: int) -> Ranker:
+        """From `state`."""
+        tree = LabelTree(arrays[f"{prefix}.order"], tuple(arrays[f"{prefix}.ends{t}"] for t in range(levels)))
+        fields = Level._fields
+        made = [Level(*(arrays[f"{prefix}.level{t}.{name}"] for name in fields)) for t in range(levels)]
+        return cls(tree, made, width)
