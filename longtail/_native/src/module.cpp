@@ -13,6 +13,7 @@ void bind_bootstrap(nb::module_&);
 void bind_beam(nb::module_&);
 void bind_json_lines(nb::module_&);
 void bind_nearest(nb::module_&);
+void bind_newton(nb::module_&);
 void bind_rank(nb::module_&);
 void bind_sparse_text(nb::module_&);
 void bind_solve(nb::module_&);
@@ -39,6 +40,7 @@ NB_MODULE(_kernels, m) {
     bind_beam(m);
     bind_json_lines(m);
     bind_nearest(m);
+    bind_newton(m);
     bind_rank(m);
     bind_sparse_text(m);
     bind_solve(m);
