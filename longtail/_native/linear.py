@@ -101,6 +101,12 @@ def solve_level(
     return Weights(*_kernels.solve_level(*arrays, seed))
 
 
+def sigmoid(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """1/(1 + e⁻ᵛ) of each value, as the logistic solver computes it: the same bits on every machine."""
+    flat = np.ascontiguousarray(values, np.float32)
+    return _kernels.sigmoids(flat.ravel()).reshape(flat.shape)
+
+
 class Level(NamedTuple):
     """The weights of a level as beam search reads them: by parent, by feature, then by child (see beam.cpp)."""
 

@@ -5,6 +5,8 @@
 #include "level.h"
 #include "newton.h"
 
+#include <atomic>
+
 namespace longtail {
 
 // Room of the size of the data, kept from group to group so that nothing of that size is cleared for each.
@@ -12,6 +14,30 @@ struct Places {
     std::vector<int32_t> rows, columns;
     Places(int64_t n, int64_t width) : rows(n, -1), columns(width, -1) {}
 };
+
+// Labels of a group that threads take one by one, as they come free. What a label gets does not depend on who is solved
+// beside it.
+class LabelQueue {
+public:
+    explicit LabelQueue(std::vector<int64_t> children) : children_(std::move(children)) {}
+    int64_t left() const { return std::max<int64_t>(0, size() - next_.load()); }
+    int64_t take() {  // −1: none left
+        const int64_t k = next_.fetch_add(1);
+        return k < size() ? children_[k] : -1;
+    }
+
+private:
+    std::vector<int64_t> children_;
+    std::atomic<int64_t> next_{0};
+    int64_t size() const { return static_cast<int64_t>(children_.size()); }
+};
+
+// How many labels to solve together, with so many floats for each of them: no more than there are, or than have room.
+inline int lanes_for(const LabelQueue& queue, int64_t floats) {
+    constexpr int64_t room = int64_t(64) << 20;  // bytes, per thread
+    const int64_t fit = std::max<int64_t>(8, room / (int64_t(sizeof(float)) * floats) / 8 * 8);
+    return static_cast<int>(std::min({int64_t(kNewtonLanes), fit, (queue.left() + 7) / 8 * 8}));
+}
 
 // A row of one label that is not a plain negative: the loss is positive·ℓ(m) + negative·ℓ(−m). Both are 0 where the
 // pair is ignored.

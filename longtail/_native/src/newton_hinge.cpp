@@ -10,7 +10,9 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kScanned = 512;            // rows of one call of the scan
 constexpr size_t kFewest = 256;              // rows by which a working set may always grow
-constexpr int64_t kRoom = int64_t(64) << 20;  // bytes of weights per thread
+constexpr int kRough = 2;                    // rounds that only look for the worst of the missing rows
+constexpr float kRoughGaps[kRough] = {0.1f, 0.05f};
+constexpr double kRidge = 0.3;               // of what common features would resist if all rows had a say
 
 struct Missed {
     int32_t row;
@@ -35,11 +37,11 @@ public:
           bounds_(lanes, kInfinity), found_(kScanned * lanes), place_(group.columns(), -1), sum_(group.columns(), 0.0),
           lane_(lanes) {}
 
-    void run(std::atomic<int64_t>& next, int64_t last, std::vector<std::vector<Entry>>& out) {
+    void run(LabelQueue& queue, std::vector<std::vector<Entry>>& out) {
         for (;;) {
             bool busy = false;
             for (int l = 0; l < lanes_; l++) {
-                if (lane_[l].child < 0) start(l, next, last);
+                if (lane_[l].child < 0) start(l, queue.take());
                 if (lane_[l].child < 0) continue;
                 busy = true;
                 solve_working_set(l);
@@ -64,9 +66,8 @@ private:
 
     float& weight(int32_t column, int l) { return weights_[int64_t(column) * lanes_ + l]; }
 
-    void start(int l, std::atomic<int64_t>& next, int64_t last) {
-        const int64_t child = next.fetch_add(1);
-        if (child >= last) return;
+    void start(int l, int64_t child) {
+        if (child < 0) return;
         Lane& lane = lane_[l];
         lane.child = child;
         lane.rows = group_.exceptions(child);
@@ -106,11 +107,11 @@ private:
         for (size_t c = 0; c < lane.columns.size(); c++) {
             place_[lane.columns[c]] = -1;
             newton_.weights.push_back(weight(lane.columns[c], l));
-            newton_.ridge.push_back(lane.round == 0 && c > 0 ? 1 + problem_.cost_negative * group_.squares(lane.columns[c]) : 1.0);
+            newton_.ridge.push_back(lane.round == 0 && c > 0 ? 1 + kRidge * problem_.cost_negative * group_.squares(lane.columns[c]) : 1.0);
         }
-        lane.gradient = newton_.solve(0.5 * lane.tolerance, lane.steps);
+        lane.gradient = newton_.solve((lane.round < kRough ? 5.0 : 0.5) * lane.tolerance, lane.steps);
         for (size_t c = 0; c < lane.columns.size(); c++) weight(lane.columns[c], l) = static_cast<float>(newton_.weights[c]);
-        bounds_[l] = lane.round == 0 ? -0.9f : -1.0f;
+        bounds_[l] = lane.round < kRough ? kRoughGaps[lane.round] - 1.0f : -1.0f;
     }
 
     void end_row(double positive, double negative) {
@@ -140,7 +141,7 @@ private:
     // Takes the rows that were missed into the working set, the worst first. False where the label is solved.
     bool grow(int l) {
         Lane& lane = lane_[l];
-        if (lane.round++ > 0) {
+        if (lane.round++ >= kRough) {
             if (solved(lane, l) || lane.steps <= 0) return false;
             if (lane.missed.empty() && !lane.held) return false;
             if (lane.missed.empty()) lane.held = false;
@@ -197,10 +198,9 @@ private:
 
 }  // namespace
 
-void solve_hinge(const Group& group, std::atomic<int64_t>& next, int64_t last, std::vector<std::vector<Entry>>& out) {
-    const int64_t labels = last - next.load(), fit = kRoom / (int64_t(sizeof(float)) * group.columns()) / 8 * 8;
-    const int64_t lanes = std::min({int64_t(kNewtonLanes), std::max<int64_t>(8, fit), (labels + 7) / 8 * 8});
-    if (labels > 0) HingeBlock(group, static_cast<int>(lanes)).run(next, last, out);
+void solve_hinge(const Group& group, LabelQueue& queue, std::vector<std::vector<Entry>>& out) {
+    const int lanes = lanes_for(queue, group.columns());
+    if (lanes > 0) HingeBlock(group, lanes).run(queue, out);
 }
 
 }  // namespace longtail

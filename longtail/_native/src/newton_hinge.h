@@ -5,11 +5,8 @@
 
 #include "group.h"
 
-#include <atomic>
-
 namespace longtail {
 
-// Takes children [*next, last) of the group, one by one as it gets done with others, and writes their weights to `out`.
-void solve_hinge(const Group& group, std::atomic<int64_t>& next, int64_t last, std::vector<std::vector<Entry>>& out);
+void solve_hinge(const Group& group, LabelQueue& queue, std::vector<std::vector<Entry>>& out);
 
 }  // namespace longtail

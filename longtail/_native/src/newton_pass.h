@@ -56,17 +56,19 @@ int64_t scan_margins_lanes(const MarginScan& scan) {
     return count;
 }
 
-// How many were found.
-int64_t scan_margins(const MarginScan& scan) {
-    switch (scan.lanes / 8) {
-        case 1: return scan_margins_lanes<1>(scan);
-        case 2: return scan_margins_lanes<2>(scan);
-        case 3: return scan_margins_lanes<3>(scan);
-        case 4: return scan_margins_lanes<4>(scan);
-        case 5: return scan_margins_lanes<5>(scan);
-        default: return scan_margins_lanes<6>(scan);
+// Calls the form of a template for so many lanes.
+#define LONGTAIL_BY_LANES(lanes, form, argument)   \
+    switch ((lanes) / 8) {                         \
+        case 1: return form<1>(argument);          \
+        case 2: return form<2>(argument);          \
+        case 3: return form<3>(argument);          \
+        case 4: return form<4>(argument);          \
+        case 5: return form<5>(argument);          \
+        default: return form<6>(argument);         \
     }
-}
+
+// How many were found.
+int64_t scan_margins(const MarginScan& scan) { LONGTAIL_BY_LANES(scan.lanes, scan_margins_lanes, scan) }
 
 }  // namespace
 }  // namespace longtail

@@ -16,6 +16,13 @@ struct Simd {
     void (*dcd_pass)(const DcdBlock& block);
     // The margins above a bound, of rows against several labels; how many.
     int64_t (*scan_margins)(const MarginScan& scan);
+    // 1/(1 + e^−value).
+    void (*sigmoids)(const float* values, int64_t n, float* out);
+    // Newton's method for logistic loss: a pass over the rows, and what it does to its vectors.
+    void (*logistic_pass)(const LogisticPass& pass);
+    void (*logistic_products)(const LogisticState& state);
+    void (*logistic_update)(const LogisticState& state);
+    void (*logistic_next)(const LogisticState& state);
 };
 
 const Simd& simd();
