@@ -33,10 +33,10 @@ private:
 };
 
 // How many labels to solve together, with so many floats for each of them: no more than there are, or than have room.
-inline int lanes_for(const LabelQueue& queue, int64_t floats) {
+inline int lanes_for(const LabelQueue& queue, int64_t floats, int most) {
     constexpr int64_t room = int64_t(64) << 20;  // bytes, per thread
     const int64_t fit = std::max<int64_t>(8, room / (int64_t(sizeof(float)) * floats) / 8 * 8);
-    return static_cast<int>(std::min({int64_t(kNewtonLanes), fit, (queue.left() + 7) / 8 * 8}));
+    return static_cast<int>(std::min({int64_t(most), fit, (queue.left() + 7) / 8 * 8}));
 }
 
 // A row of one label that is not a plain negative: the loss is positive·ℓ(m) + negative·ℓ(−m). Both are 0 where the
@@ -70,6 +70,9 @@ public:
         for (int32_t feature : global_) places_.columns[feature] = -1;
         sparse_ = static_cast<int64_t>(global_.size());
         for (int64_t j = 0; j <= problem.dense_width; j++) global_.push_back(static_cast<int32_t>(problem.x_width + j));
+        by_feature_.resize(global_.size());
+        for (size_t c = 0; c < global_.size(); c++) by_feature_[c] = static_cast<int32_t>(c);
+        std::sort(by_feature_.begin(), by_feature_.end(), [&](int32_t a, int32_t b) { return global_[a] < global_[b]; });
         sum_columns();
     }
     ~Group() {
@@ -81,6 +84,7 @@ public:
     int64_t rows() const { return rows_; }
     int64_t columns() const { return static_cast<int64_t>(global_.size()); }
     int32_t feature(int64_t column) const { return global_[column]; }
+    const std::vector<int32_t>& by_feature() const { return by_feature_; }  // the columns by rising feature
     int32_t bias_column() const { return static_cast<int32_t>(columns() - 1); }
     const LevelProblem& problem() const { return problem_; }
     double squares(int64_t column) const { return squares_[column]; }  // Σ x² over the rows
@@ -150,7 +154,7 @@ private:
     Places& places_;
     int64_t begin_, rows_, sparse_ = 0;
     std::vector<int64_t> ptr_;
-    std::vector<int32_t> columns_, global_;
+    std::vector<int32_t> columns_, global_, by_feature_;
     std::vector<float> values_;
     std::vector<double> sums_, squares_;
     double squared_sum_ = 0;

@@ -53,7 +53,8 @@ inline void prune(std::vector<Entry>& entries, float threshold, int64_t budget) 
         });
         entries.resize(budget);
     }
-    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.feature < b.feature; });
+    const auto by_feature = [](const Entry& a, const Entry& b) { return a.feature < b.feature; };
+    if (!std::is_sorted(entries.begin(), entries.end(), by_feature)) std::sort(entries.begin(), entries.end(), by_feature);
     entries.shrink_to_fit();
 }
 

@@ -199,7 +199,7 @@ private:
 }  // namespace
 
 void solve_hinge(const Group& group, LabelQueue& queue, std::vector<std::vector<Entry>>& out) {
-    const int lanes = lanes_for(queue, group.columns());
+    const int lanes = lanes_for(queue, group.columns(), kNewtonLanes);
     if (lanes > 0) HingeBlock(group, lanes).run(queue, out);
 }
 

@@ -4,10 +4,11 @@
 namespace longtail {
 namespace {
 
-constexpr double kForcing = 0.1;  // how far the residual of a Newton step is brought down
+constexpr double kForcing = 0.3;  // how far the residual of a Newton step is brought down
 constexpr int kMostProducts = 250;
 constexpr double kSteepest = 0.5;  // of the slope at the start of a step, what may be left uphill at its end
 constexpr int kVectors = 5;
+constexpr int kLanes = 24;  // a pass reads and writes: more would not stay in the cache
 
 struct Lane {
     int64_t child = -1;  // none
@@ -17,6 +18,7 @@ struct Lane {
     double slope = 0;                // along the direction, at the weights
     double step = 1;                 // the part of the direction that is tried
     int steps = 0, products = 0;
+    bool fresh = true;  // at its first point: there was no step that led here
 };
 
 // The best bias if there were nothing else: min ½b² + positive·log(1 + e^−bx) + negative·log(1 + e^bx), by bisection of
@@ -89,12 +91,11 @@ private:
         lane.rows = group_.exceptions(child);
         lane.tolerance = group_.tolerance(lane.rows, 0.5, sum_);
         lane.steps = problem_.max_steps;
-        lane.slope = 0;
+        lane.fresh = true;
         lane.step = 1;
         double positive = 0, negative = problem_.cost_negative * double(group_.rows() - int64_t(lane.rows.size()));
         for (const Exception& row : lane.rows) positive += row.positive, negative += row.negative;
-        for (int64_t c = 0; c < group_.columns(); c++)
-            for (int k = 0; k < kVectors; k++) vectors_[(k * group_.columns() + c) * lanes_ + l] = 0.0f;
+        // the vector of a free lane is 0 (aim), and the others are set when the first point is taken
         if (problem_.bias != 0.0f)
             state_.vectors[int64_t(group_.bias_column()) * lanes_ + l] = static_cast<float>(best_bias(positive, negative, problem_.bias));
         at_point(l) = -1;
@@ -129,22 +130,24 @@ private:
         coefficient(0, l) = 0.0f;
         if (lane.child < 0) return;
         const double first = state_.first[l], second = state_.second[l];
+        const bool too_far = !lane.fresh && first > -kSteepest * lane.slope;
         if (!at_point(l)) {
             const double step = lane.squared / first;
             coefficient(0, l) = static_cast<float>(step);
             lane.slope -= step * lane.squared;
             lane.products++;
-        } else if (first > -kSteepest * lane.slope && lane.steps > 0) {
+        } else if (too_far && lane.steps > 0) {
             lane.step *= std::max(0.1, std::min(0.7, lane.slope / (lane.slope - first)));
             lane.steps--;
         } else if (std::sqrt(second) <= lane.tolerance || lane.steps <= 0) {
-            finish(l, out[lane.child]);
+            finish(l, too_far ? state_.weights : state_.vectors, out[lane.child]);
         } else {
             taken(l) = -1;
             lane.steps--;
             lane.enough = kForcing * kForcing * second;
             lane.slope = 0;
             lane.products = 0;
+            lane.fresh = false;
         }
     }
 
@@ -177,9 +180,11 @@ private:
         coefficient(4, l) = of_direction;
     }
 
-    // Where the lane stands now is its solution.
-    void finish(int l, std::vector<Entry>& out) {
-        for (int64_t c = 0; c < group_.columns(); c++) out.push_back({group_.feature(c), state_.vectors[c * lanes_ + l]});
+    void finish(int l, const float* solution, std::vector<Entry>& out) {
+        for (int32_t c : group_.by_feature()) {
+            const float weight = solution[int64_t(c) * lanes_ + l];
+            if (std::fabs(weight) >= problem_.threshold) out.push_back({group_.feature(c), weight});
+        }
         prune(out, problem_.threshold, problem_.budget);
         lane_[l].child = -1;
         std::vector<Exception>().swap(lane_[l].rows);
@@ -189,7 +194,7 @@ private:
 }  // namespace
 
 void solve_logistic(const Group& group, LabelQueue& queue, std::vector<std::vector<Entry>>& out) {
-    const int lanes = lanes_for(queue, kVectors * group.columns() + group.rows());
+    const int lanes = lanes_for(queue, kVectors * group.columns() + group.rows(), kLanes);
     if (lanes > 0) LogisticBlock(group, lanes).run(queue, out);
 }
 
