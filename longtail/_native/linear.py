@@ -59,6 +59,11 @@ class Problem:
     ignore: Csr | None = None
 
 
+Loss = Literal["squared-hinge", "logistic"]
+Solver = Literal["dcd", "newton"]
+SOLVED = (("dcd", "squared-hinge"), ("newton", "squared-hinge"), ("newton", "logistic"))
+
+
 def solve_level(
     X: Csr,
     problem: Problem,
@@ -73,15 +78,24 @@ def solve_level(
     budget: int | None,
     seed: int,
     first_parent: int = 0,
+    loss: Loss = "squared-hinge",
+    solver: Solver = "dcd",
 ) -> Weights:
-    """min ½‖w‖² + Σ cost · (y·max(0, 1 − m)² + (1 − y)·max(0, 1 + m)²), m = w·x, for every child.
+    """min ½‖w‖² + Σ cost · (y·ℓ(m) + (1 − y)·ℓ(−m)), m = w·x, for every child; ℓ(m) = max(0, 1 − m)² or log(1 + e⁻ᵐ).
 
     Features are the columns of X, then those of `dense` (N, d), then the bias. Weights smaller than `threshold` are
     dropped, and with `budget` all but the largest of each child. What is random follows from `seed` and the number of
     the parent, counted from `first_parent`.
+
+    Solvers: dual coordinate descent (squared hinge alone; `eps` is the range of projected gradients, `max_passes` over
+    the rows), and Newton's method (`eps` as in LIBLINEAR's primal solvers: the gradient is to be shorter than
+    eps · min(positives, negatives) / rows times the one at 0; `max_passes` bounds the steps, and `seed` is not used).
     """
+    if (solver, loss) not in SOLVED:
+        pairs = ", ".join(f"{s} with {of}" for s, of in SOLVED)
+        raise ValueError(f"solver {solver!r} with loss {loss!r}: there is {pairs}.")
     none = np.empty(0, np.int64), np.empty(0, np.int32)
-    found = _kernels.solve_level(
+    arrays = (
         *csr_arrays(X),
         X.shape[1],
         np.empty((X.shape[0], 0), np.float32) if dense is None else np.ascontiguousarray(dense, np.float32),
@@ -98,10 +112,16 @@ def solve_level(
         max_passes,
         threshold,
         -1 if budget is None else budget,
-        seed,
-        first_parent,
     )
-    return Weights(*found)
+    if solver == "newton":
+        return Weights(*_kernels.solve_newton(*arrays, loss == "logistic"))
+    return Weights(*_kernels.solve_level(*arrays, seed, first_parent))
+
+
+def sigmoid(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """1/(1 + e⁻ᵛ) of each value, as the logistic solver computes it: the same bits on every machine."""
+    flat = np.ascontiguousarray(values, np.float32)
+    return _kernels.sigmoids(flat.ravel()).reshape(flat.shape)
 
 
 WeightKind = Literal["float32", "float16", "int8"]

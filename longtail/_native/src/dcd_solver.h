@@ -11,6 +11,10 @@
 
 namespace longtail {
 
+struct Task {
+    int64_t group, first, last;  // children [first, last) of the group
+};
+
 // Kept from task to task, so that memory of the size of the problem is not asked for again and again.
 struct DcdBuffers {
     AlignedVector<float> weights, alpha, diagonal, active;
@@ -20,7 +24,7 @@ struct DcdBuffers {
 
 class DcdSolver {
 public:
-    DcdSolver(const Problem& problem, const Task& task, GroupRows& rows, DcdBuffers& buffers)
+    DcdSolver(const LevelProblem& problem, const Task& task, GroupRows& rows, DcdBuffers& buffers)
         : problem_(problem), task_(task), rows_(rows), weights_(buffers.weights), alpha_(buffers.alpha),
           diagonal_(buffers.diagonal), active_(buffers.active), row_active_(buffers.row_active), order_(buffers.order),
           turn_(buffers.turn) {
@@ -59,7 +63,7 @@ public:
 
 private:
     static constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    const Problem& problem_;
+    const LevelProblem& problem_;
     Task task_;
     GroupRows& rows_;
     AlignedVector<float>&weights_, &alpha_, &diagonal_, &active_;

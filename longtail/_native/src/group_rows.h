@@ -29,7 +29,7 @@ public:
     int32_t place(int32_t row) const { return row_place_[row]; }  // among the rows; −1 where it takes no part
 
     // Gathers the rows of a group, unless they are here already, and solves the all-negative problem.
-    void gather(const Problem& problem, int64_t group) {
+    void gather(const LevelProblem& problem, int64_t group) {
         drop_seconds();
         if (group == group_) return;
         for (int32_t row : own_) row_place_[row] = -1;
@@ -63,7 +63,7 @@ public:
 
     // The rows in a random order that depends on the parent alone, so that a label's path is the same whoever its
     // neighbours are. `state` goes on from pass to pass.
-    uint64_t random_state(const Problem& problem) const {
+    uint64_t random_state(const LevelProblem& problem) const {
         return scramble(problem.seed + kRandomStep) + static_cast<uint64_t>(problem.first_group + group_) * kRandomStep;
     }
     void shuffle(std::vector<int32_t>& order, uint64_t& state) const {
@@ -96,7 +96,7 @@ private:
         values.push_back(value);
     }
 
-    void add_row(const Problem& problem, int64_t row) {
+    void add_row(const LevelProblem& problem, int64_t row) {
         const size_t start = values.size();
         for (int64_t j = problem.x_ptr[row]; j < problem.x_ptr[row + 1]; j++) add_value(problem.x_columns[j], problem.x_values[j]);
         for (int64_t j = 0; j < problem.dense_width; j++)
@@ -110,7 +110,7 @@ private:
 
     // Coordinate descent for one label. Begins at the best point at which all dual variables are equal: what all rows
     // have in common, above all the bias, would otherwise take many passes to settle.
-    void solve_all_negative(const Problem& problem) {
+    void solve_all_negative(const LevelProblem& problem) {
         const int64_t n = own_rows_;
         const float diagonal = 0.5f / problem.cost_negative;
         start_weights.assign(features.size(), 0.0f);

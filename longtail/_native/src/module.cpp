@@ -15,6 +15,7 @@ void bind_json_lines(nb::module_&);
 void bind_kmeans(nb::module_&);
 void bind_label_sums(nb::module_&);
 void bind_nearest(nb::module_&);
+void bind_newton(nb::module_&);
 void bind_pack(nb::module_&);
 void bind_rank(nb::module_&);
 void bind_sparse_text(nb::module_&);
@@ -44,6 +45,7 @@ NB_MODULE(_kernels, m) {
     bind_kmeans(m);
     bind_label_sums(m);
     bind_nearest(m);
+    bind_newton(m);
     bind_pack(m);
     bind_rank(m);
     bind_sparse_text(m);

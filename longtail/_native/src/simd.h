@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dcd.h"
+#include "newton.h"
 
 #include <cstdint>
 
@@ -13,6 +14,15 @@ struct Simd {
     int64_t (*positions_above)(const float* values, int64_t n, float bound, int32_t* out);
     // One pass of dual coordinate descent over sibling labels.
     void (*dcd_pass)(const DcdBlock& block);
+    // The margins above a bound, of rows against several labels; how many.
+    int64_t (*scan_margins)(const MarginScan& scan);
+    // 1/(1 + e^−value).
+    void (*sigmoids)(const float* values, int64_t n, float* out);
+    // Newton's method for logistic loss: a pass over the rows, and what it does to its vectors.
+    void (*logistic_pass)(const LogisticPass& pass);
+    void (*logistic_products)(const LogisticState& state);
+    void (*logistic_update)(const LogisticState& state);
+    void (*logistic_next)(const LogisticState& state);
 };
 
 const Simd& simd();

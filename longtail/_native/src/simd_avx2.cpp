@@ -2,6 +2,7 @@
 // the processor, so this file includes no inline code that others share.
 #include "simd.h"
 #include "dcd_pass.h"
+#include "logistic_pass.h"
 
 #if defined(__AVX2__)
 
@@ -23,7 +24,8 @@ int64_t positions_above(const float* values, int64_t n, float bound, int32_t* ou
     return count;
 }
 
-const Simd form = {"avx2", positions_above, dcd_pass};
+const Simd form = {"avx2", positions_above, dcd_pass, scan_margins, sigmoids, logistic_pass,
+                            logistic_products, logistic_update, logistic_next};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "simd.h"
 #include "dcd_pass.h"
+#include "logistic_pass.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -32,7 +33,8 @@ const Simd& choose() {
 
 }  // namespace
 
-const Simd portable_simd = {"portable", positions_above, dcd_pass};
+const Simd portable_simd = {"portable", positions_above, dcd_pass, scan_margins, sigmoids, logistic_pass,
+                            logistic_products, logistic_update, logistic_next};
 
 const Simd& simd() {
     static const Simd& chosen = choose();

@@ -15,13 +15,8 @@ struct Scratch {
     Scratch(int64_t all_rows, int64_t width) : rows(all_rows, width) {}
 };
 
-bool larger_weight(const Entry& a, const Entry& b) {
-    const float x = std::fabs(a.weight), y = std::fabs(b.weight);
-    return x > y || (x == y && a.feature < b.feature);
-}
-
 // The weights of some labels, pruned, by rising feature: of those whose lane is marked in `which`.
-void keep(const Problem& problem, const GroupRows& rows, const std::vector<int64_t>& children, const std::vector<float>& which,
+void keep(const LevelProblem& problem, const GroupRows& rows, const std::vector<int64_t>& children, const std::vector<float>& which,
           int lanes, const float* weights, std::vector<std::vector<Entry>>& out) {
     for (int32_t column : rows.by_feature) {
         const float* of_column = weights + int64_t(column) * lanes;
@@ -29,16 +24,11 @@ void keep(const Problem& problem, const GroupRows& rows, const std::vector<int64
             if (std::fabs(of_column[lane]) >= problem.threshold && of_column[lane] != 0.0f && which[lane] != 0.0f)
                 out[children[lane]].push_back({rows.features[column], of_column[lane]});
     }
-    for (size_t lane = 0; lane < children.size() && problem.budget >= 0; lane++) {
-        std::vector<Entry>& entries = out[children[lane]];
-        if (which[lane] == 0.0f || static_cast<int64_t>(entries.size()) <= problem.budget) continue;
-        std::nth_element(entries.begin(), entries.begin() + problem.budget, entries.end(), larger_weight);
-        entries.resize(problem.budget);
-        std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.feature < b.feature; });
-    }
+    for (size_t lane = 0; lane < children.size(); lane++)
+        if (which[lane] != 0.0f) prune(out[children[lane]], problem.threshold, problem.budget);
 }
 
-std::vector<Task> make_tasks(const Problem& problem, int64_t groups) {
+std::vector<Task> make_tasks(const LevelProblem& problem, int64_t groups) {
     std::vector<Task> tasks;
     std::vector<double> work;
     double total = 0;
@@ -72,8 +62,8 @@ nb::tuple solve_level(In<int64_t> x_ptr, In<int32_t> x_columns, In<float> x_valu
                       float eps, int max_passes, float threshold, int64_t budget, uint64_t seed, int64_t first_parent) {
     const int64_t groups = static_cast<int64_t>(group_ptr.shape(0)) - 1, n = static_cast<int64_t>(x_ptr.shape(0)) - 1;
     const int64_t children = child_ptr.data()[groups];
-    Problem problem{x_ptr.data(), x_columns.data(), x_values.data(), x_width, dense.data(),
-                    static_cast<int64_t>(dense.shape(1)), bias, group_ptr.data(), group_rows.data(), child_ptr.data(),
+    LevelProblem problem{x_ptr.data(), x_columns.data(), x_values.data(), n, x_width, dense.data(),
+                    static_cast<int64_t>(dense.shape(1)), bias, groups, group_ptr.data(), group_rows.data(), child_ptr.data(),
                     target_ptr.data(), target_rows.data(), targets.data(), costs.shape(0) ? costs.data() : nullptr,
                     ignore_ptr.shape(0) ? ignore_ptr.data() : nullptr, ignore_rows.data(), cost_positive,
                     cost_negative, eps, max_passes, threshold, budget, seed, first_parent};
@@ -91,20 +81,7 @@ nb::tuple solve_level(In<int64_t> x_ptr, In<int32_t> x_columns, In<float> x_valu
                 });
         });
     }
-    auto ptr = new_numpy<int64_t>({size_t(children + 1)});
-    ptr.data()[0] = 0;
-    for (int64_t c = 0; c < children; c++) ptr.data()[c + 1] = ptr.data()[c] + static_cast<int64_t>(solved[c].size());
-    auto features = new_numpy<int32_t>({size_t(ptr.data()[children])});
-    auto weights = new_numpy<float>({size_t(ptr.data()[children])});
-    for (int64_t c = 0; c < children; c++) {
-        int64_t at = ptr.data()[c];
-        for (const Entry& entry : solved[c]) {
-            features.data()[at] = entry.feature;
-            weights.data()[at++] = entry.weight;
-        }
-        std::vector<Entry>().swap(solved[c]);
-    }
-    return nb::make_tuple(ptr, features, weights);
+    return pack_weights(solved);
 }
 
 }  // namespace

@@ -1,0 +1,12 @@
+// Logistic loss by Newton's method with conjugate gradients, for up to 24 labels at a time. Every row has a say in every
+// label, so the labels go over the rows together; but each is at its own point of its own way, and when one is done the
+// next takes its lane.
+#pragma once
+
+#include "group.h"
+
+namespace longtail {
+
+void solve_logistic(const Group& group, LabelQueue& queue, std::vector<std::vector<Entry>>& out);
+
+}  // namespace longtail
