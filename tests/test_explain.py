@@ -19,6 +19,7 @@ from longtail.core.labels import Labels
 from longtail.labels.tree import LabelTree
 from longtail.linear.explain import child_weights
 from longtail.linear.model import LinearModel
+from longtail.linear.ranker import Ranker
 from longtail.recipes.xr_linear import XRLinear
 
 SMALL = {"leaf_size": 2, "branching": 2}
@@ -40,9 +41,9 @@ def random_model(seed: int, post: str, D: int = 9, L: int = 23) -> tuple[LinearM
     for t, ends in enumerate(tree.levels):
         W, weights = random_weights(rng, D, len(ends) - 1)
         dense.append(W.astype(float))
-        levels.append(pack_level(tree.child_ptr(t), weights))
+        levels.append(pack_level(tree.child_ptr(t), weights, D + 1))
     labels = Labels.of([f"label{i}" for i in range(L)])
-    return LinearModel(XRLinear(beam=L, post=post), labels, None, D, tree, levels), dense
+    return LinearModel(XRLinear(beam=L, post=post), labels, None, [Ranker(tree, levels, D)]), dense
 
 
 @settings(max_examples=60)
@@ -51,7 +52,7 @@ def test_the_weights_of_a_child_are_those_that_were_packed(seed: int, D: int, fa
     rng = np.random.default_rng(seed)
     child_ptr = np.append(0, np.cumsum(families)).astype(np.int64)
     W, weights = random_weights(rng, D, int(child_ptr[-1]))
-    level = pack_level(child_ptr, weights)
+    level = pack_level(child_ptr, weights, D + 1)
     among = np.flatnonzero(rng.random(D + 1) < 0.5).astype(np.int32)
     for parent, size in enumerate(families):
         for child in range(size):
@@ -79,11 +80,11 @@ def test_contributions_are_the_margins_and_the_path_is_the_score(seed: int, post
         label = int(reason.label[5:])
         (path,) = reason.paths
         for t, step in enumerate(path.steps):
-            node = int(model.tree.nodes(t)[label])
+            node = int(model.rankers[0].tree.nodes(t)[label])
             column = dense[t][:, node]
             assert step.margin == pytest.approx(float(unit @ column), abs=1e-5)
             assert step.margin == pytest.approx(step.bias + sum(term.contribution for term in step.terms), abs=1e-5)
-            assert step.labels == np.diff(model.tree.levels[t])[node]
+            assert step.labels == np.diff(model.rankers[0].tree.levels[t])[node]
             for term in step.terms:
                 feature = int(term.term.removeprefix("feature "))
                 assert term.weight == pytest.approx(column[feature])

@@ -27,8 +27,9 @@ from longtail._native.linear import (
 from longtail.core.errors import DataError
 from longtail.core.run import Run
 from longtail.data.sparse import normalise_rows
+from longtail.labels.represent import pifa
 from longtail.labels.tree import LabelTree, cuts, level_sizes, stretches
-from longtail.linear.train import LinearParameters, label_vectors, train_levels, training_rows
+from longtail.linear.train import LinearParameters, Training, train_ranker, training_rows
 
 EXACT = {"bias": 1.0, "cost_positive": 1.0, "cost_negative": 1.0, "eps": 1e-4, "max_passes": 5000, "threshold": 0.0}
 
@@ -288,12 +289,13 @@ def test_matcher_aware_rows_hold_the_teacher_forced_ones() -> None:
     corpus = topic_corpus()
     model = longtail.recipe("xr-linear", leaf_size=2, branching=2, negatives="tfn+man").fit(corpus)
     X, Y = model.features(corpus.train.x), corpus.train.Y  # type: ignore[attr-defined]
-    tree = LabelTree.balanced(label_vectors(X, Y), 2, 2, 0)
+    tree = LabelTree.balanced(pifa(X, Y), 2, 2, 0)
     tfn, man = LinearParameters(negatives="tfn"), LinearParameters(negatives="tfn+man", beam=2)
-    levels = train_levels(X, Y, None, tree, tfn, Run())
+    data = Training(X, Y)
+    levels = train_ranker(data, tree, tfn, Run()).levels
     above = tree.targets(Y, 1)
-    forced_ptr, forced = training_rows(X, above, levels[:2], tfn)
-    aware_ptr, aware = training_rows(X, above, levels[:2], man)
+    forced_ptr, forced = training_rows(data, above, levels[:2], tfn)
+    aware_ptr, aware = training_rows(data, above, levels[:2], man)
     assert len(aware) > len(forced)
     for g in range(above.shape[1]):
         assert set(forced[forced_ptr[g] : forced_ptr[g + 1]]) <= set(aware[aware_ptr[g] : aware_ptr[g + 1]])
@@ -302,7 +304,9 @@ def test_matcher_aware_rows_hold_the_teacher_forced_ones() -> None:
 def test_a_tree_of_one_level_is_exact_one_vs_all() -> None:
     corpus = topic_corpus()
     assert corpus.test is not None
-    model = longtail.recipe("xr-linear", prune=0.0, eps=1e-4).fit(corpus)  # six labels: all under the root
+    model = longtail.recipe("xr-linear", prune=0.0, eps=1e-4, weights="float32", post="none").fit(
+        corpus
+    )  # six labels: all under the root
     X = model.features(corpus.train.x)  # type: ignore[attr-defined]
     W = dense_weights(solve_level(X, flat_problem(corpus.train.Y), budget=None, seed=0, **EXACT), X.shape[1])
     margins = np.hstack([model.features(corpus.test.x).toarray(), np.ones((40, 1))]) @ W  # type: ignore[attr-defined]

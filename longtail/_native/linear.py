@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from longtail._native import Csr, _kernels, csr_arrays
 
 
-def cluster_order(
-    rows: Csr, cuts: list[NDArray[np.int64]], *, rounds: int, seed: int
-) -> NDArray[np.int32]:
+def cluster_order(rows: Csr, cuts: list[NDArray[np.int64]], *, rounds: int, seed: int) -> NDArray[np.int32]:
     """The rows in an order that follows from cuts, each made by balanced spherical 2-means of at most `rounds` rounds.
 
-    Rows must be of unit length. `cuts` are (C, 3) arrays of (first, middle, last): the stretch first … last of the order
-    is arranged so that the rows up to the middle are on one side. Cuts of one array lie apart, within earlier sides.
+    Rows must be of unit length. `cuts` are (C, 3) arrays of (first, middle, last): the stretch first … last of the
+    order is arranged so that the rows up to the middle are on one side. Cuts of one array lie apart, within the sides
+    of earlier ones.
     """
     all_cuts = np.ascontiguousarray(np.concatenate([np.empty((0, 3), np.int64), *cuts]))
     round_ptr = np.cumsum([0, *map(len, cuts)]).astype(np.int64)

@@ -150,7 +150,7 @@ def show(title: str, lines: Iterable[list[tuple[str, str]]]) -> None:
 
     out = console()
     heading, _, legend = title.partition("\n")
-    out.print(Text.assemble((heading, "bold"), f"\n{legend}" if legend else ""))
+    out.print(Text.assemble((heading, "bold"), f"\n{legend}" if legend else ""), soft_wrap=True)
     for line in lines:
         out.print(Text.assemble(*((text, STYLES[kind]) for text, kind in line)), no_wrap=True, overflow="ellipsis")
 

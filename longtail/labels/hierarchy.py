@@ -28,7 +28,7 @@ def read_hierarchy(path: str | Path, labels: Labels) -> LabelTree:
 
 
 def tree_of(parents: dict[str, str], labels: Labels, where: Path | None = None) -> LabelTree:
-    """The tree in which `parents` names the parent of each label (by its key, or LABEL + key) and of each inner node."""
+    """The tree in which `parents` names the parent of each label (its key, or LABEL + key) and of each inner node."""
     inner = set(parents.values())
     keys = [LABEL + key if LABEL + key in parents else key for key in labels.keys]
     missing = [key for key in keys if key not in parents and key not in inner]
@@ -80,7 +80,13 @@ def _read(path: Path) -> dict[str, str]:
         child, parent = _parse(line, path, number)
         if parents.setdefault(child, parent) != parent:
             found = f"{parents[child]!r} and {parent!r}"
-            raise DataError(f"{child.removeprefix(LABEL)!r} has two parents", where=path, line=number, found=found, fix="a tree has one")
+            raise DataError(
+                f"{child.removeprefix(LABEL)!r} has two parents",
+                where=path,
+                line=number,
+                found=found,
+                fix="a tree has one",
+            )
     return parents
 
 

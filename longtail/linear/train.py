@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -36,7 +37,9 @@ class LinearParameters(Parameters):
     eps: float = param(0.1, "how far from optimal the solver may stop", above=0.0)  # LIBLINEAR, PECOS: 0.1
     prune: float = param(0.1, "weights smaller than this are dropped", at_least=0.0)  # PECOS: 0.1
     budget: int | None = param(None, "keep at most this many weights per label", at_least=1)
-    weights: WeightKind = param("int8", "how weights are kept: int8 is smallest, float32 exact")
+    weights: Literal["float32", "float16", "int8"] = param(
+        "int8", "how weights are kept: int8 is smallest, float32 exact"
+    )
     beam: int = param(10, "nodes kept at each level of the search", at_least=1)  # PECOS: 10
     post: Literal["l3-hinge", "sigmoid", "none"] = param("l3-hinge", "how margins become scores down the path")
 
@@ -85,11 +88,11 @@ def train_ranker(data: Training, tree: LabelTree, settings: LinearParameters, ru
         for t in range(last + 1):
             targets = tree.targets(data.Y, t)
             problem = level_problem(data, tree, targets, t, training_rows(data, above, solved, settings), settings)
-            parts = []
+            parts: list[Weights] = []
             for first, part in problem_parts(data, problem):
-                made = kept.part(t, len(parts), lambda p=part, f=first: solve(data, p, f, settings, run))
-                parts.append(made)
-                bar.advance(len(made.ptr) - 1)
+                work = functools.partial(solve, data, part, first, settings, run)
+                parts.append(kept.part(t, len(parts), work))
+                bar.advance(len(parts[-1].ptr) - 1)
             kind: WeightKind = "float32" if settings.negatives == "tfn+man" and t < last else settings.weights
             solved.append(pack_level(tree.child_ptr(t), joined(parts), data.width + 1, kind))
             above = targets
@@ -142,8 +145,7 @@ def training_rows(
 
 
 def problem_parts(data: Training, problem: Problem) -> Iterator[tuple[int, Problem]]:
-    """A level in parts of about PART, each with the number of its first parent. One large parent (the flat case) is cut
-    by children."""
+    """A level in parts of about PART, each with the number of its first parent; a single parent is cut by children."""
     lengths = np.diff(data.X.indptr) + 1 + (0 if data.dense is None else data.dense.shape[1])
     along = np.append(0, np.cumsum(lengths[problem.rows], dtype=np.float64))
     work = np.diff(along[problem.row_ptr]) * np.diff(problem.child_ptr)
@@ -156,8 +158,8 @@ def problem_parts(data: Training, problem: Problem) -> Iterator[tuple[int, Probl
         return
     number = np.cumsum(work) // PART
     starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
-    for first, last in zip(starts, np.append(starts[1:], parents), strict=True):
-        yield int(first), part_of(problem, first, last, problem.child_ptr[first], problem.child_ptr[last])
+    for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), parents], strict=True):
+        yield begin, part_of(problem, begin, end, int(problem.child_ptr[begin]), int(problem.child_ptr[end]))
 
 
 def part_of(problem: Problem, first: int, last: int, first_child: int, last_child: int) -> Problem:

@@ -1,39 +1,58 @@
-"""What the linear recipes share: features, then a tree, then its classifiers."""
+"""What the linear recipes share: features, then trees, then the classifiers of each."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 import scipy.sparse as sp
 
+from longtail.core.errors import DataError, ParameterError, UnsupportedError
 from longtail.core.labels import Labels
 from longtail.core.model import Model
-from longtail.core.parameters import param_of
+from longtail.core.parameters import param, param_of
 from longtail.core.run import Run
 from longtail.data.dataset import Dataset
 from longtail.data.sparse import normalise_rows
 from longtail.encoders.tfidf import Tfidf, TfidfParameters
+from longtail.labels.represent import combined, pifa, with_neighbours
 from longtail.labels.tree import LabelTree
 from longtail.linear.model import LinearModel
-from longtail.linear.train import LinearParameters, train_levels
+from longtail.linear.train import LinearParameters, Training, train_ranker
 from longtail.recipes.refit import RefitRecipe
 
 
 @dataclass(frozen=True)
-class LinearTreeRecipe(RefitRecipe):
-    """TF-IDF features (or those of the corpus), a label tree (`tree`), squared-hinge classifiers on every level."""
+class LinearRecipe(RefitRecipe):
+    """TF-IDF features (or those of the corpus), label trees (`tree`), linear classifiers on every level."""
+
+    keeps_to: ClassVar[frozenset[str]] = frozenset({"resume"})
 
     negatives: Literal["tfn", "tfn+man"] = param_of(LinearParameters, "negatives")
+    loss: Literal["squared-hinge", "logistic"] = param_of(LinearParameters, "loss")
+    solver: Literal["dcd", "newton"] = param_of(LinearParameters, "solver")
     C: float = param_of(LinearParameters, "C")
+    C_negative: float | None = param_of(LinearParameters, "C_negative")
+    costs: Literal["equal", "counts"] = param_of(LinearParameters, "costs")
     eps: float = param_of(LinearParameters, "eps")
     prune: float = param_of(LinearParameters, "prune")
     budget: int | None = param_of(LinearParameters, "budget")
+    weights: Literal["float32", "float16", "int8"] = param_of(LinearParameters, "weights")
     beam: int = param_of(LinearParameters, "beam")
     post: Literal["l3-hinge", "sigmoid", "none"] = param_of(LinearParameters, "post")
+    trees: int = param(1, "trees trained with different seeds, their scores averaged", at_least=1, at_most=100)
     ngrams: int = param_of(TfidfParameters, "ngrams")
     min_texts: int = param_of(TfidfParameters, "min_texts")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        LinearParameters(**self._part(LinearParameters)).check()
+        if self.trees > 1 and self.post == "none":
+            raise ParameterError(
+                f"{self.kind}: trees={self.trees} are averaged as scores; post=none gives bare margins"
+            )
 
     @classmethod
     def model_class(cls) -> type[Model]:
@@ -41,21 +60,67 @@ class LinearTreeRecipe(RefitRecipe):
         return LinearModel
 
     @abstractmethod
-    def tree(self, X: sp.csr_matrix, Y: sp.csr_matrix, run: Run) -> LabelTree:
-        """The label tree of a training set."""
+    def tree(self, Z: sp.csr_matrix, labels: Labels, seed: int) -> LabelTree:
+        """A tree of the labels whose vectors are the rows of Z (L, d)."""
+
+    def label_vectors(self, data: Training, labels: Labels, encoder: Tfidf | None) -> sp.csr_matrix:
+        """What labels are clustered by (L, d)."""
+        return pifa(data.X, data.Y)
 
     def train(self, data: Dataset, labels: Labels, run: Run) -> LinearModel:
-        """Encode, build the tree, solve its levels from the root down."""
+        """Encode, build the trees, solve their levels from the root down."""
         encoder = None
         if data.has_text:
             encoder, counts = Tfidf.fit(data.texts, TfidfParameters(**self._part(TfidfParameters)))
             X = encoder.weigh(counts)
         else:
             X = normalise_rows(data.features)
-        Y = data.truth()
-        tree = self.tree(X, Y, run)
-        levels = train_levels(X, Y, data.ignore, tree, LinearParameters(**self._part(LinearParameters)), run)
-        return LinearModel(self, labels, encoder, X.shape[1], tree, levels)
+        training = Training(X, data.truth(), data.ignore)
+        check_training(training)
+        Z = self.label_vectors(training, labels, encoder)
+        settings = LinearParameters(**self._part(LinearParameters))
+        rankers = []
+        for number in range(self.trees):
+            tree = self.tree(Z, labels, run.seed + (number << 40))
+            rankers.append(train_ranker(training, tree, settings, replace(run, seed=run.seed + (number << 40)), number))
+        return LinearModel(self, labels, encoder, rankers)
 
     def _part(self, owner: type) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(owner) if hasattr(self, field.name)}
+
+
+@dataclass(frozen=True)
+class ClusteredRecipe(LinearRecipe):
+    """A linear recipe whose trees are clusters of the labels."""
+
+    represent: Literal["pifa", "text", "pifa+text"] = param("pifa", "labels are clustered by their points or texts")
+    neighbours: bool = param(False, "each label's vector is joined by those of labels it stands with")
+
+    def check_corpus(self, corpus: Any) -> None:
+        """Label texts must be there where clusters are to come from them."""
+        super().check_corpus(corpus)
+        if "text" in self.represent and not (corpus.labels.has_text and corpus.train.has_text):
+            what = "points" if corpus.labels.has_text else "labels"
+            raise UnsupportedError(f"{self.kind}: represent={self.represent} needs texts, but the {what} have none")
+
+    def label_vectors(self, data: Training, labels: Labels, encoder: Tfidf | None) -> sp.csr_matrix:
+        """PIFA, or label texts in the same features, or both; then their neighbours."""
+        texts = None
+        if "text" in self.represent and encoder is not None and labels.texts is not None:
+            texts = encoder.encode(labels.texts)
+        if self.represent == "text" and texts is not None:
+            Z = texts
+        else:
+            Z = pifa(data.X, data.Y)
+            Z = Z if texts is None else combined(Z, texts)
+        return with_neighbours(Z, data.Y) if self.neighbours else Z
+
+
+def check_training(data: Training) -> None:
+    """Refuse what nothing can be learnt from."""
+    if not np.isfinite(data.X.data).all():
+        raise DataError("the features of the training points hold NaN or infinite values")
+    if not data.X.nnz and data.dense is None:
+        raise DataError("no training point has a feature that is not 0", fix="look at the features of the corpus")
+    if not data.Y.nnz:
+        raise DataError("no training point has a label", fix="look at the labels with `longtail inspect`")

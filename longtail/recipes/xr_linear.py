@@ -6,33 +6,43 @@ longtail train DATA --recipe xr-linear --out MODEL
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import scipy.sparse as sp
 
+from longtail.core.labels import Labels
 from longtail.core.parameters import param
-from longtail.core.run import Run
+from longtail.labels.hierarchy import read_hierarchy
 from longtail.labels.tree import LabelTree
-from longtail.linear.train import label_vectors
-from longtail.recipes.linear import LinearTreeRecipe
+from longtail.recipes.linear import ClusteredRecipe
 
 
 @dataclass(frozen=True)
-class XRLinear(LinearTreeRecipe):
+class XRLinear(ClusteredRecipe):
     """Labels are clustered by the mean of their training points (PIFA) with balanced 2-means.
 
-    A node's classifier is trained on the points for which its parent is true, so each level only learns to tell
-    siblings apart; prediction keeps the `beam` best nodes of each level. Left out of what the papers offer: costs by
-    relevance, the logistic loss, and clustering by label texts.
+    A node's classifier is trained on the points for which its parent is true (and with tfn+man on those the levels
+    above confuse), so each level only learns to tell siblings apart; prediction keeps the `beam` best nodes of each
+    level. With `costs=counts` a node costs by its share of a point's labels (paper 003, eq. 9).
     """
 
     name = "xr-linear"
     title = "linear classifiers down a balanced label tree, beam search"
     paper = "PECOS, Yu et al. 2022"
 
-    branching: Literal[2, 4, 8, 16, 32, 64] = param(16, "children of a node of the tree")  # PECOS: 16
-    leaf_size: int = param(100, "labels in a cluster, at most", at_least=2, at_most=1000)  # PECOS: 100
+    branching: int = param(16, "children of a node of the tree", at_least=2, at_most=10_000)  # PECOS: 16
+    leaf_size: int = param(100, "labels in a cluster, at most", at_least=2, at_most=100_000)  # PECOS: 100
+    depth: int | None = param(None, "levels of clusters, instead of a branching", at_least=0, at_most=30)
+    hierarchy: str | None = param(None, "file of a hierarchy of your own: the parent of each node and label")
 
-    def tree(self, X: sp.csr_matrix, Y: sp.csr_matrix, run: Run) -> LabelTree:
-        """Balanced clusters of the labels' PIFA vectors."""
-        return LabelTree.balanced(label_vectors(X, Y), self.branching, self.leaf_size, run.seed)
+    def check_corpus(self, corpus: Any) -> None:
+        """A hierarchy must hold every label: better known before than after the features are made."""
+        super().check_corpus(corpus)
+        if self.hierarchy is not None:
+            read_hierarchy(self.hierarchy, corpus.labels)
+
+    def tree(self, Z: sp.csr_matrix, labels: Labels, seed: int) -> LabelTree:
+        """Balanced clusters, or the hierarchy that was given."""
+        if self.hierarchy is not None:
+            return read_hierarchy(self.hierarchy, labels)
+        return LabelTree.balanced(Z, self.branching, self.leaf_size, seed, self.depth)
