@@ -41,6 +41,12 @@ def held_out_rows(train: Dataset, seed: int) -> NDArray[np.int64]:
     return np.flatnonzero(chosen[member])
 
 
+def halves(data: Dataset, seed: int) -> NDArray[np.bool_]:
+    """Which points (N,) are in the first of two halves; points with one hash, as above, are on one side."""
+    _, member = np.unique(_hashes(data, seed), return_inverse=True)
+    return member % 2 == 0
+
+
 def _whole_groups(sizes: NDArray[np.int64], wanted: int, most: int) -> NDArray[np.bool_]:
     """Which groups are held out: as they come, until `wanted` points are reached.
 
