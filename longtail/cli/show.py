@@ -67,7 +67,7 @@ def scores_table(scores: Mapping[str, float], title: str | None = None) -> Group
 def calibration_table(calibration: Mapping[str, Any]) -> Group:
     """The calibration error before and after."""
     before, after = calibration["before"], calibration["after"] or {}
-    title = f"Calibration: {calibration['method']}, {calibration['points']:,} points (after: each half by the other)"
+    title = f"Calibration: {calibration['method']}, {calibration['points']:,} points (after: each fifth by the others)"
     rows = [["before", *before.values()], ["after", *(after.get(name) for name in before)]]
     return table(["%", *before], rows, title)
 

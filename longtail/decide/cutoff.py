@@ -87,9 +87,7 @@ def lowest_precise(rule: Rule, curve: Curve, say: bool) -> int:
         return int(reached[-1])
     at = int(np.flatnonzero(precision == precision.max())[-1])
     if say:
-        message = (
-            "no threshold has a precision of %g: kept is the one with the best there is, %.3f, and %.2f labels a text"
-        )
+        message = "no threshold has a precision of %g: the best there is, %.3f with %.2f labels a text, is kept"
         log.warning(message, rule.value, precision[at], curve.decisions[at] / curve.points)
     return at
 

@@ -13,11 +13,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail.core.decision import Calibration, CutOff, Decision
-from longtail.core.errors import DataError, ParameterError
+from longtail.core.errors import DataError, ParameterError, shorten
 from longtail.core.model import Model
 from longtail.core.ranking import Ranking
 from longtail.data.dataset import Dataset
-from longtail.data.split import halves
+from longtail.data.split import folds
 from longtail.decide.cutoff import Rule, choose, curve_of
 from longtail.decide.isotonic import fit_isotonic
 from longtail.decide.platt import fit_platt
@@ -29,6 +29,7 @@ log = logging.getLogger("longtail")
 METHODS = ("none", "isotonic", "platt")
 RANKS: dict[int, int | None] = {1: 1, 2: 2, 3: 3, 4: 5, 6: 10, 11: None}  # groups, first to last rank
 DEPTH = 20  # how many labels of a point are looked at, unless it has, or is to get, many
+FOLDS = 5  # halves would be too small: where groups are large, one half knows little of the other
 FEW = 100  # points; below that probabilities are rough
 
 
@@ -42,6 +43,8 @@ def calibrate(model: Model, data: Dataset, method: str = "isotonic", cut_off: st
     if method not in METHODS:
         raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
     rule = Rule.parse(cut_off)
+    if not isinstance(data, Dataset):
+        raise ParameterError(f"data must be a Dataset, as corpus.dev is; got {shorten(data)}")
     if data.Y.shape[1] != len(model.labels):
         raise DataError(f"labels of shape {data.Y.shape} given to a model of {len(model.labels):,} labels")
     if data.digest_of_points() in model.about.get("trained_on", []):
@@ -58,7 +61,7 @@ def fit_decision(
 ) -> tuple[Decision | None, dict[str, Any]]:
     """What to decide by, fitted on all of `data`, and what is known of it.
 
-    Figures are of points that were not fitted on: what one half of the points gives is measured on the other.
+    Figures are of points that were not fitted on: each fifth of them is measured by what the others give.
     """
     if method == "none" and rule is None:
         return None, {}
@@ -72,7 +75,7 @@ def fit_decision(
     truth = data.truth()
     pairs = Pairs.of(ranking, truth)
     decision = fit_pairs(pairs, method, rule, k)
-    unseen = cross_fit(ranking, pairs, halves(data, seed), method, rule, k)
+    unseen = cross_fit(ranking, pairs, folds(data, seed, FOLDS), method, rule, k)
     return decision, figures(decision, ranking, truth, unseen)
 
 
@@ -105,13 +108,14 @@ def fit_calibration(pairs: Pairs, method: str, say: bool = True) -> Calibration:
 
 
 def cross_fit(
-    ranking: Ranking, pairs: Pairs, first: NDArray[np.bool_], method: str, rule: Rule | None, k: int
+    ranking: Ranking, pairs: Pairs, fold: NDArray[np.int64], method: str, rule: Rule | None, k: int
 ) -> tuple[Ranking, Ranking] | None:
-    """The ranking, whole and cut off, by what was fitted on the half that each point is not in; None without halves."""
-    if not (pairs.real[first].any() and pairs.real[~first].any()):
+    """The ranking, whole and cut off, by what was fitted on the folds that each point is not in; None with one fold."""
+    parts = [fold == number for number in np.unique(fold)]
+    if not all(pairs.real[~rows].any() for rows in parts):
         return None
     whole, cut = (replace(ranking, indices=ranking.indices.copy(), scores=ranking.scores.copy()) for _ in range(2))
-    for rows in (first, ~first):
+    for rows in parts:
         decision = fit_pairs(pairs[~rows], method, rule, k, say=False)
         for made, cut_off in ((whole, False), (cut, True)):
             part = decision.apply(ranking[rows], cut_off)
