@@ -80,8 +80,9 @@ class Calibration:
         finite = np.where(np.isfinite(scores), scores, np.float32(0))
         ends = (*self.ranks[1:], scores.shape[1] + 1)
         for i, (first, end) in enumerate(zip(self.ranks, ends, strict=True)):
-            at = slice(first - 1, end - 1)
-            values[:, at] = self.maps[i](finite[:, at])
+            if first <= scores.shape[1]:
+                at = slice(first - 1, end - 1)
+                values[:, at] = self.maps[i](finite[:, at])
         # a label is never likelier than the one before it: maps of two groups may cross
         return np.minimum.accumulate(values, axis=1) if values.size else values
 
