@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from longtail.core.decision import Decision as Decision
     from longtail.core.errors import LongtailError as LongtailError
     from longtail.core.labels import Labels as Labels
     from longtail.core.model import Model as Model
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from longtail.data.dataset import Dataset as Dataset
     from longtail.data.read import read as read
     from longtail.data.write import write as write
+    from longtail.decide.fit import calibrate as calibrate
     from longtail.metrics.bootstrap import compare as compare
     from longtail.metrics.evaluate import evaluate as evaluate
     from longtail.recipes.fit import fit as fit
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "Corpus": "longtail.data.corpus",
     "Dataset": "longtail.data.dataset",
+    "Decision": "longtail.core.decision",
     "Labels": "longtail.core.labels",
     "LongtailError": "longtail.core.errors",
     "Model": "longtail.core.model",
@@ -42,6 +45,7 @@ _PLACES = {
     "Recipe": "longtail.core.recipe",
     "Run": "longtail.core.run",
     "Texts": "longtail.core.texts",
+    "calibrate": "longtail.decide",
     "compare": "longtail.metrics",
     "evaluate": "longtail.metrics",
     "fit": "longtail.recipes.fit",

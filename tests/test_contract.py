@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from corpora import TOPICS, UNSEEN, feature_corpus, topic_corpus
 
 import longtail
+import longtail.metrics
 import longtail.recipes
 from longtail.core.errors import DataError, ParameterError, UnsupportedError
 from longtail.core.model import Model
@@ -221,6 +222,49 @@ def test_test_is_never_read(name: str, corpus: Corpus, model: Model) -> None:
 def test_very_small_corpora(name: str, points: int) -> None:
     model = longtail.fit(["boat wind", "pawn knight", "boat tide"][:points], [["a"], ["c"], ["a"]][:points], name)
     assert model.predict(["boat"], 1).keys() == [["a"]]
+
+
+@pytest.mark.parametrize("method", ["isotonic", "platt"])
+def test_calibration_gives_probabilities_in_the_same_order(
+    name: str, model: Model, corpus: Corpus, method: str, tmp_path: Path
+) -> None:
+    calibrated = longtail.recipe(name, calibration=method).fit(corpus, Run(seed=1))
+    scores, probabilities = model.predict(corpus.train.x, 5), calibrated.predict(corpus.train.x, 5)
+    assert (scores.kind, probabilities.kind) == ("score", "probability")
+    assert np.array_equal(scores.indices, probabilities.indices)
+    assert same(scores, calibrated.predict_scores(corpus.train.x, 5))
+    assert ((probabilities.scores >= 0) & (probabilities.scores <= 1)).all()
+    assert (np.diff(probabilities.scores, axis=1) <= 0).all()
+    assert np.array_equal(calibrated.predict(corpus.train.x, 2).scores, probabilities.scores[:, :2])
+    assert calibrated.predict([], 3).kind == "probability"
+    told = calibrated.about["calibration"]
+    assert told["method"] == method and set(told["before"]) == set(told["after"]) == {"ECE@1", "ECE@3", "ECE@5"}
+    assert corpus.test is not None
+    assert longtail.metrics.ece(calibrated.predict(corpus.test.x, 5), corpus.test.Y)["ECE@5"] < 15
+    calibrated.save(tmp_path / "model")
+    assert same(longtail.load(tmp_path / "model").predict(corpus.train.x, 5), probabilities)
+
+
+@pytest.mark.parametrize("calibration", ["none", "isotonic"])
+def test_a_cut_off_keeps_the_first_labels_of_each_row(
+    name: str, model: Model, corpus: Corpus, calibration: str, tmp_path: Path
+) -> None:
+    cut = longtail.recipe(name, cut_off="f1", calibration=calibration).fit(corpus, Run(seed=1))
+    assert corpus.test is not None and cut.decision is not None and cut.decision.cut_off is not None
+    whole, decided = cut.predict(corpus.test.x, 6, cut_off=False), cut.predict(corpus.test.x)
+    assert np.array_equal(whole.indices, model.predict(corpus.test.x, 6).indices)
+    assert np.array_equal(decided.indices, np.where(whole.scores >= cut.decision.cut_off.threshold, whole.indices, -1))
+    assert np.array_equal(cut.predict(corpus.test.x, 1).indices, decided.indices[:, :1])
+    if name != FLOOR:  # one or two labels are true
+        assert longtail.metrics.micro_f1(decided, corpus.test.Y) > 90
+        assert cut.about["cut_off"]["scores"]["microF1"] > 80
+    cut.save(tmp_path / "model")
+    assert same(longtail.load(tmp_path / "model").predict(corpus.test.x), decided)
+
+
+def test_probabilities_need_a_validation_part(name: str) -> None:
+    with pytest.raises(DataError, match="fitted on a validation part, and there is none"):
+        longtail.fit(["boat wind"], [["a"]], name, calibration="isotonic")
 
 
 def test_what_it_cannot_do_it_refuses_by_name(model: Model) -> None:

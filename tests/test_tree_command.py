@@ -20,6 +20,11 @@ from longtail.labels.show import ROOT, Line, TreeView, outline, pieces
 from longtail.labels.tree import LabelTree
 
 
+@pytest.fixture(autouse=True)
+def a_wide_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+
+
 def random_view(seed: int, L: int, branching: int, leaf_size: int) -> TreeView:
     rng = np.random.default_rng(seed)
     shape = LabelTree.balanced(sp.csr_matrix((L, 3), dtype=np.float32), branching, leaf_size, seed)

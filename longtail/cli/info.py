@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read the manifest and show it."""
-    from longtail.cli.show import console, dump, scores_table, size, table
+    from longtail.cli.show import calibration_table, console, cut_off_line, dump, scores_table, size, table
     from longtail.store import describe
 
     about = describe(args.model)
@@ -48,3 +48,7 @@ def run(args: argparse.Namespace) -> None:
         validation = training["validation"]
         title = f"Validation: {validation['points']:,} points, {validation['source']}"
         out.print(scores_table(validation["scores"], title))
+    if "calibration" in training:
+        out.print(calibration_table(training["calibration"]))
+    if "cut_off" in training:
+        out.print(cut_off_line(training["cut_off"]), markup=False)

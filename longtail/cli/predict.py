@@ -28,6 +28,7 @@ longtail predict model "a text editor for programmers" -k 5
 longtail predict model notes.txt more.jsonl.gz > labels.jsonl     # a text a line
 cat notes.txt | longtail predict model -k 10 --threshold 0.2
 longtail predict model "a text editor" --table                    # for people
+longtail predict model "a text editor" --no-cut-off -k 10         # also what is below the model's cut-off
 """
 
 
@@ -43,8 +44,13 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("model", metavar="MODEL", help="a folder made by `longtail train`")
     parser.add_argument("inputs", metavar="TEXT|FILE", nargs="*", help="a text, or a file; none or -: standard input")
-    parser.add_argument("-k", type=int, default=5, help="how many labels at most (default: 5)")
-    parser.add_argument("--threshold", type=float, metavar="S", help="leave out labels that score below S")
+    parser.add_argument(
+        "-k", type=int, help="how many labels at most (default: 5, or what is above the model's cut-off if it has one)"
+    )
+    parser.add_argument(
+        "--threshold", type=float, metavar="S", help="leave out labels that score below S; replaces the model's cut-off"
+    )
+    parser.add_argument("--no-cut-off", action="store_true", help="also labels below the model's cut-off")
     parser.add_argument(
         "--text",
         metavar="FIELD",
@@ -61,14 +67,19 @@ def run(args: argparse.Namespace) -> None:
     from longtail.core.texts import Texts
     from longtail.store import load
 
-    check_k(args.k)
+    if args.k is not None:
+        check_k(args.k)
     if args.threshold is not None and not math.isfinite(args.threshold):
         raise ParameterError(f"--threshold must be a number; got {args.threshold}")
     model = load(args.model)
     texts = inputs(args)
+    cut_off = args.threshold is None and not args.no_cut_off
+    k = args.k
+    if k is None and args.threshold is not None and model.decision is not None and model.decision.cut_off is not None:
+        k = model.decision.cut_off.most  # another threshold, but still no fixed number of labels
     with progress(args).bar("predicting", unit="texts") as bar:
         while batch := list(Texts.of(islice(texts, BATCH))):  # what is no Unicode, as an argument may be, is mended
-            ranking = model.predict(batch, args.k)
+            ranking = model.predict(batch, k, cut_off=cut_off)
             if args.threshold is not None:
                 ranking = ranking.above(args.threshold)
             show = print_table if args.table else print_json

@@ -28,6 +28,7 @@ def run(args: argparse.Namespace) -> None:
     from longtail.cli.show import console, dump, table
     from longtail.core.parameters import describe_type
     from longtail.core.recipe import recipes
+    from longtail.recipes.deciding import DecidingRecipe
 
     if args.name is None:
         found = {name: recipes[name] for name in recipes}
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     hints = typing.get_type_hints(chosen)
     parameters = [
         {"name": f.name, "default": f.default, "type": describe_type(hints[f.name]), "help": f.metadata.get("help", "")}
-        for f in dataclasses.fields(chosen)
+        for f in sorted(dataclasses.fields(chosen), key=lambda f: f.name in DecidingRecipe.names())  # its own first
     ]
     if args.json:
         print(dump(parameters))  # noqa: T201

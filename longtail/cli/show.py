@@ -58,10 +58,49 @@ def scores_table(scores: Mapping[str, float], title: str | None = None) -> Group
     ks = sorted({int(name.partition("@")[2]) for name in scores})
     rows = [
         [f"{metric}@k", *(scores.get(f"{metric}@{k}") for k in ks)]
-        for metric in (*MEANS, *RATIOS, *BY_LABEL)
+        for metric in (*MEANS, *RATIOS, *BY_LABEL, "ECE")
         if any(f"{metric}@{k}" in scores for k in ks)
     ]
     return table(["%", *(f"k={k}" for k in ks)], rows, title)
+
+
+def calibration_table(calibration: Mapping[str, Any]) -> Group:
+    """The calibration error before and after."""
+    before, after = calibration["before"], calibration["after"] or {}
+    title = f"Calibration: {calibration['method']}, {calibration['points']:,} points (after: each fifth by the others)"
+    rows = [["before", *before.values()], ["after", *(after.get(name) for name in before)]]
+    return table(["%", *before], rows, title)
+
+
+def cut_off_line(cut_off: Mapping[str, Any]) -> str:
+    """What a cut-off keeps, and what that gave on the validation part."""
+    kept = f"Cut-off for {cut_off['rule']}: {cut_off['on']} of at least {cut_off['threshold']:.4g}"
+    scores = cut_off["scores"]
+    if scores is None:
+        return kept
+    figures = ", ".join(f"{name} {scores[name]:.1f}" for name in ("microP", "microR", "microF1"))
+    return f"{kept}; {scores['labelsPerText']:.2f} labels a text, {figures}"
+
+
+def cut_table(decision: Any, scores: Mapping[str, float]) -> Group:
+    """What a cut-off lets through."""
+    columns = ["micro precision", "micro recall", "micro F1", "labels a text"]
+    cut, kind = decision.cut_off, "score" if decision.calibration is None else "probability"
+    title = f"Above the cut-off for {cut.rule} (a {kind} of at least {cut.threshold:.4g}, at most {cut.most} labels)"
+    return table(columns, [list(scores.values())], title)
+
+
+def reliability_table(bins: Sequence[Any], k: int) -> Group:
+    """Probabilities beside the share that is true."""
+    columns = ["bin", "mean probability", "share that is true", "labels"]
+    figures = [[thousandths(row.probability), thousandths(row.rate), row.count] for row in bins]
+    rows = [[f"{row.low:.2f}–{row.high:.2f}", *cells] for row, cells in zip(bins, figures, strict=True)]
+    return table(columns, rows, f"Reliability of the {k} best labels")
+
+
+def thousandths(value: float | None) -> str | None:
+    """A probability for people."""
+    return None if value is None else f"{value:.3f}"
 
 
 def size(count: int) -> str:

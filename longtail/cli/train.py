@@ -15,6 +15,7 @@ EXAMPLES = """
 longtail train debian-related --out model
 longtail train my-folder --recipe neighbours --set neighbours=50 --out model
 longtail train tags.csv --text body --labels tags --label-sep ';' --out model
+longtail train debian-related --calibrate isotonic --cut-off f1 --out model      # probabilities, and only good labels
 """
 
 
@@ -27,6 +28,14 @@ def add(commands: Any) -> None:
     parser.add_argument("--recipe", metavar="R", default="auto", help="see `longtail recipes` (default: auto)")
     parser.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter of the recipe; may be repeated"
+    )
+    parser.add_argument(
+        "--calibrate", choices=("isotonic", "platt"), help="give probabilities; short for --set calibration=…"
+    )
+    parser.add_argument(
+        "--cut-off",
+        metavar="RULE",
+        help="as many labels as are good, not k: f1, precision=0.8 or labels=5 (mean); short for --set cut_off=…",
     )
     parser.add_argument("--seed", type=int, default=0, help="everything random follows from it (default: 0)")
     parser.add_argument("--budget", type=parse_time, metavar="TIME", help="wall clock after reading, as 90s, 10m, 2h")
@@ -41,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     from longtail.core.recipe import recipe
     from longtail.core.run import Run, resolve_threads
 
-    made = recipe(args.recipe, **parse_settings(args.set))
+    made = recipe(args.recipe, **settings_of(args))
     circumstances = Run(
         folder=None if args.out is None else Path(args.out) / ".run",
         seed=args.seed,
@@ -59,6 +68,15 @@ def run(args: argparse.Namespace) -> None:
         model.save(args.out, overwrite=args.overwrite)
     if not args.quiet:
         show(model, args)
+
+
+def settings_of(args: argparse.Namespace) -> dict[str, str]:
+    """The settings of `--set` and of the options that are short for one."""
+    settings = parse_settings(args.set)
+    for option, key, value in (("--calibrate", "calibration", args.calibrate), ("--cut-off", "cut_off", args.cut_off)):
+        if value is not None and settings.setdefault(key, value) != value:
+            raise ParameterError(f"{option} {value} and --set {key}={settings[key]} contradict each other; give one")
+    return settings
 
 
 def parse_settings(settings: list[str]) -> dict[str, str]:
@@ -93,7 +111,7 @@ def parse_time(text: str) -> float:
 
 def show(model: Any, args: argparse.Namespace) -> None:
     """What was trained and how good it is."""
-    from longtail.cli.show import console, scores_table, table
+    from longtail.cli.show import calibration_table, console, cut_off_line, scores_table, table
 
     out = console()
     rows = model.about.get("chosen_from", [])
@@ -107,6 +125,10 @@ def show(model: Any, args: argparse.Namespace) -> None:
         title = f"Validation: {validation['points']:,} points, {validation['source']}"
         wanted = ("P@", "nDCG@", "R@", "PSP@", "C@")
         out.print(scores_table({n: s for n, s in validation["scores"].items() if n.startswith(wanted)}, title))
+    if "calibration" in model.about:
+        out.print(calibration_table(model.about["calibration"]))
+    if "cut_off" in model.about:
+        out.print(cut_off_line(model.about["cut_off"]), markup=False)
     if args.out is None:
         out.print("Not saved: say --out MODEL to keep it.")
     else:

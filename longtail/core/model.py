@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from longtail.core.decision import Decision
 from longtail.core.errors import DataError, LongtailError, ParameterError, UnsupportedError, shorten
 from longtail.core.explanation import Explanation
 from longtail.core.labels import Labels
@@ -21,26 +22,41 @@ if TYPE_CHECKING:
     from longtail.core.recipe import Recipe
 
 Inputs: TypeAlias = Texts | sp.csr_matrix  # what a point can be: a text, or a row of features
+LABELS = 5  # what is suggested for a point where nothing says how many
 
 
 class Model(ABC):
     """A trained recipe. Only `predict` is required of an engine.
 
     `about` is what is remembered of the training and shown by `longtail info`: corpus, digests, seed,
-    scores on the validation part, seconds. It holds JSON values only.
+    scores on the validation part, seconds. It holds JSON values only. `decision` turns scores into probabilities, or
+    cuts off what is not good enough; without one (the default) scores are shown as the engine gives them.
     """
 
     def __init__(self, recipe: Recipe, labels: Labels, about: dict[str, Any] | None = None):
         self.recipe = recipe
         self.labels = labels
         self.about: dict[str, Any] = about or {}
+        self.decision: Decision | None = None
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self.recipe.changed().items())
         return f"<{self.recipe.name} model of {len(self.labels):,} labels{settings and ': '}{settings}>"
 
-    def predict(self, x: Any, k: int = 5) -> Ranking:
-        """The k best labels for each point of `x`: a list of texts, or a sparse feature matrix."""
+    def predict(self, x: Any, k: int | None = None, *, cut_off: bool = True) -> Ranking:
+        """The k best labels for each point of `x`: a list of texts, or a sparse feature matrix.
+
+        A model with a cut-off gives those above it, at most k; without a k as many as there are. `cut_off=False`
+        leaves it out. k is 5 where neither says otherwise.
+        """
+        decision = self.decision
+        if k is None:
+            k = decision.cut_off.most if cut_off and decision and decision.cut_off else LABELS
+        ranking = self.predict_scores(x, k)
+        return ranking if decision is None else decision.apply(ranking, cut_off)
+
+    def predict_scores(self, x: Any, k: int = LABELS) -> Ranking:
+        """The k best labels with the engine's own scores: `predict` without the model's decision."""
         check_k(k)
         points = self.check_inputs(x)
         n = len(points) if isinstance(points, Texts) else points.shape[0]
@@ -51,7 +67,7 @@ class Model(ABC):
 
     @abstractmethod
     def rank(self, x: Inputs, k: int) -> Ranking:
-        """`predict` after its checks: `x` has at least one point and is of the kind `accepts` names."""
+        """`predict_scores` after its checks: `x` has at least one point and is of the kind `accepts` names."""
 
     @property
     @abstractmethod

@@ -35,7 +35,7 @@ class Parameters:
     """Base of parameter objects. Types may be int, float, bool, str, Literal[...] and unions of these with None."""
 
     kind: ClassVar[str] = "parameters"
-    without_parameters: ClassVar[str] = ""  # what to do instead, where there are none
+    other_parameters: ClassVar[str] = ""  # where those are that it does not have, for the message about an unknown one
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
@@ -54,8 +54,8 @@ class Parameters:
         """Build from named values (strings as the command line gives them too); refuses unknown names."""
         for name in values:
             if name not in cls.names():
-                hint = nearest(name, cls.names()) if cls.names() else f" It has none at all.{cls.without_parameters}"
-                raise ParameterError(f"{cls.kind} has no parameter {name!r}.{hint}")
+                hint = nearest(name, cls.names()) if cls.names() else " It has none at all."
+                raise ParameterError(f"{cls.kind} has no parameter {name!r}.{hint}{cls.other_parameters}")
         return cls(**values)
 
     def changed(self) -> dict[str, Any]:

@@ -23,7 +23,8 @@ class Ranking:
     """The k best labels of N points.
 
     `indices` (N, min(k, L)) int32, −1 where a row has fewer; `scores` the same shape, float32, best first,
-    ties by lower index, −inf at pads. `kind` says whether scores are only comparable or real probabilities.
+    ties by lower index, −inf at pads. `kind` says whether scores are only comparable or real probabilities; labels of
+    one probability stand in the order of the scores it was made of.
     """
 
     indices: NDArray[np.int32]

@@ -41,6 +41,12 @@ def held_out_rows(train: Dataset, seed: int) -> NDArray[np.int64]:
     return np.flatnonzero(chosen[member])
 
 
+def folds(data: Dataset, seed: int, count: int) -> NDArray[np.int64]:
+    """The fold (N,) of each point, 0 … count − 1; points with one hash, as above, are in one fold."""
+    _, member = np.unique(_hashes(data, seed), return_inverse=True)
+    return np.asarray(member % count, np.int64)
+
+
 def _whole_groups(sizes: NDArray[np.int64], wanted: int, most: int) -> NDArray[np.bool_]:
     """Which groups are held out: as they come, until `wanted` points are reached.
 

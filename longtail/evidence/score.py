@@ -15,7 +15,8 @@ from longtail.core.ranking import Ranking
 from longtail.core.texts import Texts
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
-from longtail.metrics import Report, depth, evaluate
+from longtail.metrics import Report, depth, ece, evaluate
+from longtail.metrics.decisions import cut_scores
 from longtail.metrics.evaluate import KS
 
 log = logging.getLogger("longtail")
@@ -24,14 +25,28 @@ BLOCK = 4096  # points predicted between two steps of the progress bar
 
 @dataclass(frozen=True)
 class Scored:
-    """Predictions and truth over one label space: the model's labels, then those only the data has."""
+    """Predictions and truth over one label space: the model's labels, then those only the data has.
+
+    `ranking` is the model's without its cut-off, `decided` with it, ignored pairs dropped; None where it has none.
+    """
 
     ranking: Ranking
     data: Dataset
+    decided: Ranking | None = None
 
     def report(self, ks: tuple[int, ...] = KS) -> Report:
         """All metrics, with the training counts of the model."""
         return evaluate(self.ranking, self.data.Y, ks=ks, ignore=self.data.ignore)
+
+    def calibration_scores(self, ks: tuple[int, ...] = KS) -> dict[str, float]:
+        """The calibration error of the k best; nothing where the ranking holds no probabilities."""
+        if self.ranking.kind != "probability":
+            return {}
+        return ece(self.ranking, self.data.Y, ks, ignore=self.data.ignore)
+
+    def cut_scores(self) -> dict[str, float]:
+        """Micro precision, recall and F1 of what is above the cut-off, and how much that is; nothing without one."""
+        return {} if self.decided is None else cut_scores(self.decided, self.data.Y, self.data.ignore)
 
 
 def part_of(corpus: Corpus, part: str | None) -> tuple[str, Dataset]:
@@ -66,16 +81,23 @@ def score(
         union = replace(union, propensity=labels.propensity)
     data = data.with_labels(columns, len(union))
     tell_leftovers(model.labels, data, labels, columns)
-    ranking = predict_all(model, data, depth(ks, data.ignore), progress)
-    return Scored(replace(ranking, labels=union), data)
+    cut_off = None if model.decision is None else model.decision.cut_off
+    k = depth(ks if cut_off is None else (*ks, cut_off.most), data.ignore)
+    ranking = replace(predict_all(model, data, k, progress), labels=union)
+    if model.decision is None:
+        return Scored(ranking, data)
+    if data.ignore is not None:
+        ranking = ranking.drop(data.ignore)  # a probability goes by the rank among what counts
+    decided = None if cut_off is None else model.decision.apply(ranking)
+    return Scored(model.decision.apply(ranking, cut_off=False), data, decided)
 
 
 def predict_all(model: Model, data: Dataset, k: int, progress: Progress | None = None) -> Ranking:
-    """`model.predict` in blocks, under a progress bar."""
+    """`model.predict_scores` in blocks, under a progress bar."""
     parts = []
     with (progress or Progress()).bar("predicting", len(data), "points") as bar:
         for start in range(0, len(data), BLOCK):
-            parts.append(model.predict(data.x[start : start + BLOCK], k))
+            parts.append(model.predict_scores(data.x[start : start + BLOCK], k))
             bar.advance(len(parts[-1]))
     indices, scores = np.concatenate([p.indices for p in parts]), np.concatenate([p.scores for p in parts])
     return Ranking(indices, scores, model.labels, parts[0].kind)

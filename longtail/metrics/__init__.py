@@ -9,4 +9,7 @@ from longtail.metrics.decisions import micro_f1 as micro_f1
 from longtail.metrics.evaluate import depth as depth
 from longtail.metrics.evaluate import evaluate as evaluate
 from longtail.metrics.frequency import FrequencyBin as FrequencyBin
+from longtail.metrics.reliability import ReliabilityBin as ReliabilityBin
+from longtail.metrics.reliability import ece as ece
+from longtail.metrics.reliability import reliability as reliability
 from longtail.metrics.report import Report as Report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import scipy.sparse as sp
 
+from longtail.core.ranking import Ranking
 from longtail.metrics.judged import Judged, Predicted
 
 
@@ -19,6 +20,12 @@ def micro(decided: Predicted, Y: sp.csr_matrix, ignore: sp.csr_matrix | None = N
         "microR": 100 * right / max(positives, 1),
         "microF1": 200 * right / max(decisions + positives, 1),
     }
+
+
+def cut_scores(decided: Ranking, Y: sp.csr_matrix, ignore: sp.csr_matrix | None = None) -> dict[str, float]:
+    """`micro` of a ranking with a cut-off, and how many labels a point gets on average."""
+    given = int((decided.indices >= 0).sum())
+    return micro(decided, Y, ignore) | {"labelsPerText": given / max(len(decided), 1)}
 
 
 def micro_f1(decided: Predicted, Y: sp.csr_matrix, ignore: sp.csr_matrix | None = None) -> float:

@@ -12,21 +12,22 @@ from longtail._native import get_threads, set_threads
 from longtail.core.errors import DataError
 from longtail.core.labels import Labels
 from longtail.core.model import Model
-from longtail.core.recipe import Recipe
 from longtail.core.run import Run
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.metrics import Report, depth, evaluate
+from longtail.recipes.deciding import DecidingRecipe
 
 log = logging.getLogger("longtail")
 
 
 @dataclass(frozen=True)
-class RefitRecipe(Recipe, ABC):
+class RefitRecipe(DecidingRecipe, ABC):
     """`train` builds a model from a training set; `choose` fixes on the validation part what was left open.
 
-    `fit` trains without the validation part, chooses and is scored on it, then trains on all of train. A dev
-    part of the corpus's own stays out of training unless `run.train_on_dev`.
+    `fit` trains without the validation part, chooses and is scored on it, fits probabilities and a cut-off on it if
+    they are wanted, then trains on all of train. A dev part of the corpus's own stays out of training unless
+    `run.train_on_dev`.
     """
 
     @abstractmethod
@@ -61,13 +62,16 @@ class RefitRecipe(Recipe, ABC):
         try:
             split = corpus.with_validation(run.seed)
         except DataError as error:
+            self.refuse_to_decide(str(error))
             log.warning("trained without a validation part, with default settings: %s", error)
             return self.train(corpus.train, corpus.labels, run), {}
         if split.dev is None or not len(split.dev):
+            self.refuse_to_decide("the dev part of the corpus is empty")
             return self.train(corpus.train, corpus.labels, run), {}
         chosen, table = self.choose(split.train, split.labels, split.dev, run)
         draft = chosen.train(split.train, split.labels, run)
         report = validate(draft, split.dev)
+        decision, decided = chosen.decide(draft, split.dev, run.seed)
         validated = {
             "validation": {
                 "source": "dev" if corpus.dev is not None else "held out of train",
@@ -75,6 +79,7 @@ class RefitRecipe(Recipe, ABC):
                 "digest": split.dev.digest(),
                 "scores": {name: round(score, 3) for name, score in report.scores.items()},
             },
+            **decided,
             **({"chosen_from": table} if table else {}),
         }
         full = corpus.train
@@ -82,9 +87,10 @@ class RefitRecipe(Recipe, ABC):
             full = full + corpus.dev
         elif run.train_on_dev:
             log.warning("the corpus has no dev part to train on too; all of train is trained on as always")
-        if full is split.train:  # the corpus has its own dev: the draft has seen all there is
-            return draft, validated
-        return chosen.train(full, corpus.labels, run), validated
+        # where the corpus has its own dev, the draft has seen all there is
+        model = draft if full is split.train else chosen.train(full, corpus.labels, run)
+        model.decision = decision
+        return model, validated
 
 
 def trained_on(corpus: Corpus, run: Run) -> list[Dataset]:

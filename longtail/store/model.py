@@ -11,6 +11,7 @@ from typing import Any, Self
 import orjson
 from numpy.typing import NDArray
 
+from longtail.core.decision import Decision
 from longtail.core.errors import DataError, ParameterError, StoreError, shorten
 from longtail.core.labels import Labels
 from longtail.core.model import Model
@@ -22,6 +23,7 @@ from longtail.store.parts import pack_labels, unpack_labels
 MANIFEST = "model.json"
 KIND = "longtail-model"
 LABELS = "labels"  # arrays of this name and prefix are those of the label space
+DECISION = "decision"  # and these of the model's calibration and cut-off
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,10 @@ class StoredModel(Model):
     def save(self, folder: str | Path, overwrite: bool = True) -> None:
         """Write the model to a folder, atomically: a new one, an empty one, or (`overwrite`) that of an older model."""
         arrays, meta = self.state()
-        own = sorted(name for name in arrays if name.startswith(f"{LABELS}."))
-        if own:
-            raise StoreError(f"array {own[0]!r} of this model stands in the place of its labels; call it otherwise")
+        for part in (LABELS, DECISION):
+            own = sorted(name for name in arrays if name.startswith(f"{part}."))
+            if own:
+                raise StoreError(f"array {own[0]!r} of this model stands in the place of its {part}; call it otherwise")
         label_arrays, labels = pack_labels(LABELS, self.labels)
         manifest = {
             "recipe": self.recipe.name,
@@ -72,6 +75,9 @@ class StoredModel(Model):
             "about": self.about,
             "meta": meta,
         }
+        if self.decision is not None:
+            decision_arrays, manifest[DECISION] = self.decision.state()
+            arrays = arrays | {f"{DECISION}.{name}": array for name, array in decision_arrays.items()}
         save_folder(folder, MANIFEST, KIND, manifest, label_arrays | arrays, overwrite)
 
 
@@ -88,10 +94,13 @@ def load(folder: str | Path, verify: bool = True) -> Model:
     model_class = recipe.model_class()
     if not issubclass(model_class, StoredModel):
         raise StoreError(f"{path}: {recipe.kind} makes {model_class.__name__}, which cannot be opened from a folder")
-    own = {name: array for name, array in arrays.items() if not name.startswith(f"{LABELS}.")}
+    shared = (f"{LABELS}.", f"{DECISION}.")
+    own = {name: array for name, array in arrays.items() if not name.startswith(shared)}
     try:
         labels = unpack_labels(LABELS, arrays, manifest["labels"], check=verify)
-        return model_class.from_state(Saved(recipe, labels, own, manifest["meta"], manifest["about"]))
+        model = model_class.from_state(Saved(recipe, labels, own, manifest["meta"], manifest["about"]))
+        model.decision = _decision(manifest, arrays)
+        return model
     except (StoreError, DataError, ParameterError) as error:
         raise StoreError(f"{path.parent}: {error}") from error
     except KeyError as error:
@@ -117,6 +126,15 @@ def _check_fields(path: Path, manifest: dict[str, Any]) -> None:
         if not isinstance(manifest.get(key), kind):
             what = f"is {shorten(manifest[key])}" if key in manifest else "is not in it"
             raise StoreError(f"{path}: {key!r} {what}; it is damaged: train the model again")
+
+
+def _decision(manifest: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Decision | None:
+    """The decision of a saved model; most have none, and older ones do not know of it."""
+    if manifest.get(DECISION) is None:
+        return None
+    prefix = f"{DECISION}."
+    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return Decision.from_state(own, manifest[DECISION])
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:
