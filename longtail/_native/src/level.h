@@ -54,7 +54,8 @@ inline void prune(std::vector<Entry>& entries, float threshold, int64_t budget) 
         entries.resize(budget);
     }
     const auto by_feature = [](const Entry& a, const Entry& b) { return a.feature < b.feature; };
-    if (!std::is_sorted(entries.begin(), entries.end(), by_feature)) std::sort(entries.begin(), entries.end(), by_feature);
+    if (!std::is_sorted(entries.begin(), entries.end(), by_feature))
+        std::sort(entries.begin(), entries.end(), by_feature);
     entries.shrink_to_fit();
 }
 
