@@ -72,7 +72,8 @@ public:
         for (int64_t j = 0; j <= problem.dense_width; j++) global_.push_back(static_cast<int32_t>(problem.x_width + j));
         by_feature_.resize(global_.size());
         for (size_t c = 0; c < global_.size(); c++) by_feature_[c] = static_cast<int32_t>(c);
-        std::sort(by_feature_.begin(), by_feature_.end(), [&](int32_t a, int32_t b) { return global_[a] < global_[b]; });
+        std::sort(by_feature_.begin(), by_feature_.end(),
+                  [&](int32_t a, int32_t b) { return global_[a] < global_[b]; });
         sum_columns();
     }
     ~Group() {
@@ -109,7 +110,8 @@ public:
         for (int64_t j = problem_.target_ptr[child]; j < problem_.target_ptr[child + 1]; j++) {
             const int32_t place = places_.rows[problem_.target_rows[j]];
             const float y = problem_.targets[j], cost = problem_.costs ? problem_.costs[j] : 1.0f;
-            if (place >= 0) found.push_back({place, problem_.cost_positive * cost * y, problem_.cost_negative * (1.0f - y)});
+            if (place >= 0)
+                found.push_back({place, problem_.cost_positive * cost * y, problem_.cost_negative * (1.0f - y)});
         }
         if (problem_.ignore_ptr)
             for (int64_t j = problem_.ignore_ptr[child]; j < problem_.ignore_ptr[child + 1]; j++) {
@@ -120,8 +122,8 @@ public:
         std::sort(found.begin(), found.end(), [](const Exception& a, const Exception& b) {
             return a.row != b.row ? a.row < b.row : a.positive + a.negative < b.positive + b.negative;
         });
-        found.erase(std::unique(found.begin(), found.end(), [](const Exception& a, const Exception& b) { return a.row == b.row; }),
-                    found.end());
+        const auto same_row = [](const Exception& a, const Exception& b) { return a.row == b.row; };
+        found.erase(std::unique(found.begin(), found.end(), same_row), found.end());
         return found;
     }
 

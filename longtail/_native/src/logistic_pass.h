@@ -20,7 +20,8 @@ inline Mask mask_at(const int32_t* p) { return *reinterpret_cast<const StoredMas
 inline Lanes exp_lanes(Lanes x) {
     const Lanes magic = all(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer, left in the lowest bits
     const Lanes shifted = x * all(1.44269504f) + magic, n = shifted - magic;
-    const Lanes r = (x - n * all(0.693359375f)) - n * all(-2.12194440e-4f);  // ln 2 in two parts: n times the first is exact
+    // ln 2 in two parts: n times the first is exact
+    const Lanes r = (x - n * all(0.693359375f)) - n * all(-2.12194440e-4f);
     Lanes y = all(1.0f / 5040.0f);
     y = y * r + all(1.0f / 720.0f);
     y = y * r + all(1.0f / 120.0f);
@@ -54,7 +55,8 @@ void sigmoids(const float* values, int64_t n, float* out) {
 
 // From the margins of a row to what it adds to the sums, times its values.
 template <int V>
-inline void logistic_row(const LogisticPass& pass, int64_t row, int64_t& exception, const int* some_at_point, Lanes* z) {
+inline void logistic_row(const LogisticPass& pass, int64_t row, int64_t& exception, const int* some_at_point,
+                         Lanes* z) {
     Lanes whole[V], positive[V] = {};
     for (int v = 0; v < V; v++) whole[v] = all(pass.plain);
     for (; exception < pass.exception_count && pass.exceptions[exception].row == row; exception++) {
@@ -120,8 +122,8 @@ inline void sum_products(const LogisticState& state, Body body) {
     for (int v = 0; v < V; v++) at(state.first)[v] = first[v], at(state.second)[v] = second[v];
 }
 
-// With full = vector + sum (a gradient, or the Hessian times the vector): its products with the direction or the vector,
-// whichever the lane needs, and with itself.
+// With full = vector + sum (a gradient, or the Hessian times the vector): its products with the direction or the
+// vector, whichever the lane needs, and with itself.
 template <int V>
 void logistic_products_lanes(const LogisticState& state) {
     sum_products<V>(state, [&](int v, int64_t i, Lanes& one, Lanes& two) {
@@ -140,7 +142,8 @@ void logistic_update_lanes(const LogisticState& state) {
     sum_products<V>(state, [&](int v, int64_t i, Lanes& one, Lanes&) {
         const Mask taken = mask_at(state.taken + 8 * v);
         const Lanes vector = *at(state.vectors + i), full = vector + *at(state.sums + i), step = at(state.step)[v];
-        Lanes *residual = at(state.residual + i), *direction = at(state.direction + i), *weights = at(state.weights + i);
+        Lanes *residual = at(state.residual + i), *direction = at(state.direction + i);
+        Lanes* weights = at(state.weights + i);
         *residual = taken ? -full : *residual - step * full;
         *direction = taken ? all(0.0f) : *direction + step * vector;
         *weights = taken ? vector : *weights;
@@ -158,7 +161,8 @@ void logistic_next_lanes(const LogisticState& state) {
             const int64_t i = (c * V + v) * 8;
             Lanes* vector = at(state.vectors + i);
             *vector = (at(state.of_residual)[v] * *at(state.residual + i) + at(state.of_vector)[v] * *vector) +
-                      (at(state.of_weights)[v] * *at(state.weights + i) + at(state.of_direction)[v] * *at(state.direction + i));
+                      (at(state.of_weights)[v] * *at(state.weights + i) +
+                       at(state.of_direction)[v] * *at(state.direction + i));
             *at(state.sums + i) = all(0.0f);
         }
 }

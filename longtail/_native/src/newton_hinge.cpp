@@ -78,7 +78,10 @@ private:
         lane.columns.assign(1, group_.bias_column());
     }
 
-    double rest(const Lane& lane) const { return static_cast<double>(group_.rows() - static_cast<int64_t>(lane.rows.size())); }
+    // How many rows are outside the working set.
+    double rest(const Lane& lane) const {
+        return static_cast<double>(group_.rows() - static_cast<int64_t>(lane.rows.size()));
+    }
 
     // Solves the label on its working set and leaves its weights where the scan reads them. All rows outside are stood
     // in for by one that has nothing but the bias, without which the first few rows would draw it far from the others'
@@ -107,10 +110,12 @@ private:
         for (size_t c = 0; c < lane.columns.size(); c++) {
             place_[lane.columns[c]] = -1;
             newton_.weights.push_back(weight(lane.columns[c], l));
-            newton_.ridge.push_back(lane.round == 0 && c > 0 ? 1 + kRidge * problem_.cost_negative * group_.squares(lane.columns[c]) : 1.0);
+            const double resistance = lane.round == 0 && c > 0 ? kRidge * group_.squares(lane.columns[c]) : 0.0;
+            newton_.ridge.push_back(1 + problem_.cost_negative * resistance);
         }
         lane.gradient = newton_.solve((lane.round < kRough ? 5.0 : 0.5) * lane.tolerance, lane.steps);
-        for (size_t c = 0; c < lane.columns.size(); c++) weight(lane.columns[c], l) = static_cast<float>(newton_.weights[c]);
+        for (size_t c = 0; c < lane.columns.size(); c++)
+            weight(lane.columns[c], l) = static_cast<float>(newton_.weights[c]);
         bounds_[l] = lane.round < kRough ? kRoughGaps[lane.round] - 1.0f : -1.0f;
     }
 
@@ -133,7 +138,8 @@ private:
                 Lane& lane = lane_[found.lane];
                 size_t& k = known[found.lane];
                 while (k < lane.rows.size() && lane.rows[k].row < found.row) k++;
-                if (k == lane.rows.size() || lane.rows[k].row != found.row) lane.missed.push_back({found.row, 1.0f + found.margin});
+                if (k == lane.rows.size() || lane.rows[k].row != found.row)
+                    lane.missed.push_back({found.row, 1.0f + found.margin});
             }
         }
     }
@@ -148,13 +154,15 @@ private:
         }
         const size_t most = std::max(kFewest, lane.rows.size());
         if (lane.missed.size() > most) {
-            std::nth_element(lane.missed.begin(), lane.missed.begin() + most, lane.missed.end(), [](const Missed& a, const Missed& b) {
+            const auto worse = [](const Missed& a, const Missed& b) {
                 return a.gap > b.gap || (a.gap == b.gap && a.row < b.row);
-            });
+            };
+            std::nth_element(lane.missed.begin(), lane.missed.begin() + most, lane.missed.end(), worse);
             lane.missed.resize(most);
         }
         for (const Missed& missed : lane.missed) lane.rows.push_back({missed.row, 0.0f, problem_.cost_negative});
-        std::sort(lane.rows.begin(), lane.rows.end(), [](const Exception& a, const Exception& b) { return a.row < b.row; });
+        std::sort(lane.rows.begin(), lane.rows.end(),
+                  [](const Exception& a, const Exception& b) { return a.row < b.row; });
         return true;
     }
 

@@ -97,7 +97,8 @@ private:
         for (const Exception& row : lane.rows) positive += row.positive, negative += row.negative;
         // the vector of a free lane is 0 (aim), and the others are set when the first point is taken
         if (problem_.bias != 0.0f)
-            state_.vectors[int64_t(group_.bias_column()) * lanes_ + l] = static_cast<float>(best_bias(positive, negative, problem_.bias));
+            state_.vectors[int64_t(group_.bias_column()) * lanes_ + l] =
+                static_cast<float>(best_bias(positive, negative, problem_.bias));
         at_point(l) = -1;
         return true;
     }
@@ -110,13 +111,15 @@ private:
         for (int64_t i = 0; i < group_.rows(); i++) start[i + 1] += start[i];
         exceptions_.resize(start[group_.rows()]);
         for (int l = 0; l < lanes_; l++)
-            for (const Exception& row : lane_[l].rows) exceptions_[start[row.row]++] = {row.row, l, row.positive + row.negative, row.positive};
+            for (const Exception& row : lane_[l].rows)
+                exceptions_[start[row.row]++] = {row.row, l, row.positive + row.negative, row.positive};
     }
 
     void pass() {
         double* bias_sums = products_.data() + 2 * lanes_;
-        simd().logistic_pass({group_.view(), lanes_, state_.vectors, state_.sums, bias_sums, curvature_.data(), masks_.data(),
-                              problem_.cost_negative, exceptions_.data(), static_cast<int64_t>(exceptions_.size())});
+        simd().logistic_pass({group_.view(), lanes_, state_.vectors, state_.sums, bias_sums, curvature_.data(),
+                              masks_.data(), problem_.cost_negative, exceptions_.data(),
+                              static_cast<int64_t>(exceptions_.size())});
         float* sums = state_.sums + int64_t(group_.bias_column()) * lanes_;
         for (int l = 0; l < lanes_; l++) sums[l] = static_cast<float>(problem_.bias * bias_sums[l]);
     }

@@ -74,7 +74,8 @@ private:
         active_.clear();
         curvature_.clear();
         for (int64_t i = 0; i < rows(); i++) {
-            const double m = margins_[i], below = positive[i] * std::fmax(0.0, 1 - m), above = negative[i] * std::fmax(0.0, 1 + m);
+            const double m = margins_[i];
+            const double below = positive[i] * std::fmax(0.0, 1 - m), above = negative[i] * std::fmax(0.0, 1 + m);
             const double curvature = (m < 1 ? 2 * positive[i] : 0.0) + (m > -1 ? 2 * negative[i] : 0.0);
             if (curvature == 0) continue;
             active_.push_back(static_cast<int32_t>(i));
@@ -96,7 +97,8 @@ private:
         const double enough = kForcing * kForcing * squared;
         for (int k = 0; k < kMostProducts && squared > enough; k++) {
             for (size_t c = 0; c < width; c++) image_[c] = ridge[c] * search_[c];
-            for (size_t a = 0; a < active_.size(); a++) add(active_[a], curvature_[a] * product(active_[a], search_), image_);
+            for (size_t a = 0; a < active_.size(); a++)
+                add(active_[a], curvature_[a] * product(active_[a], search_), image_);
             const double step = squared / dot(search_, image_);
             for (size_t c = 0; c < width; c++) {
                 direction_[c] += step * search_[c];
@@ -123,9 +125,9 @@ private:
         for (int k = 0; k < 30; k++) {
             double slope = at_zero + t * quadratic, rise = quadratic;
             for (int64_t i = 0; i < n; i++) {
-                const double m = margins_[i] + t * ahead_[i];
-                if (m < 1) slope -= 2 * positive[i] * (1 - m) * ahead_[i], rise += 2 * positive[i] * ahead_[i] * ahead_[i];
-                if (m > -1) slope += 2 * negative[i] * (1 + m) * ahead_[i], rise += 2 * negative[i] * ahead_[i] * ahead_[i];
+                const double a = ahead_[i], m = margins_[i] + t * a;
+                if (m < 1) slope -= 2 * positive[i] * (1 - m) * a, rise += 2 * positive[i] * a * a;
+                if (m > -1) slope += 2 * negative[i] * (1 + m) * a, rise += 2 * negative[i] * a * a;
             }
             (slope > 0 ? high : low) = t;
             const double next = t - slope / rise;
