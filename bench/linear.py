@@ -17,6 +17,7 @@ import datetime
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -46,12 +47,18 @@ BENCH = Path(__file__).parent
 
 def main() -> None:
     args = arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: ends the run, shows what there is
+    if args.show:
+        show_file(args.show)
+        return
     pythons = environments(args)
     systems = wanted(args.system, pythons)
-    log = Log(args.json, {"machine": machine(), "commit": commit(), "threads": args.threads})
+    log = Log(args.json, {"run": now(), "machine": machine(), "commit": commit(), "threads": args.threads})
+    fine = True
     for name in args.corpus or ["debian-related"]:
         with work_folder(args.work, Path(name).name) as folder:
-            one_corpus(name, folder, systems, pythons, log, args)
+            fine &= one_corpus(name, folder, systems, pythons, log, args)
+    sys.exit(0 if fine else 1)
 
 
 def arguments() -> argparse.Namespace:
@@ -65,6 +72,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2, help="default 2")
     parser.add_argument("--timeout", type=float, default=3600, metavar="S", help="of one run; default an hour")
     parser.add_argument("--json", type=Path, metavar="FILE", help="append every run as a line of JSON")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="only the tables of the last run in such a file")
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep matrices and predictions here")
     return parser.parse_args()
 
@@ -95,38 +103,83 @@ def wanted(asked: list[str] | None, pythons: dict[str, str]) -> list[str]:
 
 def one_corpus(
     name: str, folder: Path, systems: list[str], pythons: dict[str, str], log: Log, args: argparse.Namespace
-) -> None:
-    """Rounds of all systems on one corpus, then the tables; what fails is told and left out of later rounds."""
+) -> bool:
+    """Rounds of all systems on one corpus, then the tables; what fails is told and left out of later rounds.
+
+    Whether all of them got through is handed back.
+    """
     corpus, title = longtail.read(name), Path(name).name
     if corpus.test is None:
         raise SystemExit(f"{name} has no test part to compare on")
     if not corpus.train.has_text:
-        systems = [s for s in systems if s not in ("fasttext hs", CHOSEN) and SYSTEMS[s].space != "none"]
+        systems = [s for s in systems if s not in ("fasttext hs", *CHOSEN) and SYSTEMS[s].space != "none"]
     prepare(name, corpus, folder, {SYSTEMS[s].driver.partition(":")[2] for s in systems})
     found: dict[str, list[dict[str, float]]] = {system: [] for system in systems}
     failed: dict[str, str] = {}
-    with contextlib.suppress(KeyboardInterrupt):  # what was measured is still shown
+    settings: dict[str, dict[str, Any]] = {}
+    interrupted = False
+    try:
         for turn in range(args.repeats):
             for system in (s for s in systems if s not in failed):
-                out = folder / f"{system.replace(' ', '-')}-{turn}"
+                out = prediction_file(folder, system, str(turn))
                 told = run(pythons[SYSTEMS[system].environment], system, folder, out, args)
                 if "failed" in told:
                     failed[system] = told["failed"]
-                elif out.with_suffix(".npy").is_file():
-                    told["figures"] |= judged(corpus, system, np.load(out.with_suffix(".npy")), folder)
+                elif out.is_file():
+                    told["figures"] |= judged(corpus, system, np.load(out), folder)
                 if "figures" in told:
                     found[system].append(told["figures"])
+                    settings[system] = told["settings"]
                 log.add(corpus=title, digest=corpus.digest, system=system, turn=turn + 1, **told)
-    figures = {system: middle(runs) for system, runs in found.items() if runs}
-    print(f"\n{figures_table(title, figures)}\n\n{ratios_table(figures)}\n\n{bars_table(title, figures)}")
-    if CHOSEN in figures and ENSEMBLE in figures:
-        runs = ([np.load(p) for p in sorted(folder.glob(f"{s.replace(' ', '-')}-*.npy"))] for s in (ENSEMBLE, CHOSEN))
-        difference = paired(corpus, *runs)
-        print(f"\n{paired_table(difference)}")
-        print(f"  chosen: {json.loads((folder / 'chosen.json').read_text())['settings']}")
-        log.add(corpus=title, system=CHOSEN, against=ENSEMBLE, comparison=difference.to_json())
+    except KeyboardInterrupt:
+        interrupted = True  # what was measured is still shown
+    figures = show(title, found)
+    for system in (s for s in CHOSEN if s in figures and ENSEMBLE in figures):
+        difference = paired(corpus, predictions(folder, ENSEMBLE), predictions(folder, system))
+        print(f"\n{paired_table(system, difference['rows'])}\n\nchosen: {settings[system]}")
+        log.add(corpus=title, system=system, against=ENSEMBLE, comparison=difference)
     for system, reason in failed.items():
         print(f"\n{system} failed: {reason}")
+    if interrupted:
+        raise SystemExit("\ninterrupted: the tables above hold what was measured until then")
+    return not failed
+
+
+def show(title: str, found: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Print the tables of a corpus; the medians they are made of are handed back."""
+    figures = {system: middle(runs) for system, runs in found.items() if runs}
+    if figures:
+        print(f"\n{figures_table(title, figures)}\n\n{ratios_table(figures)}\n\n{bars_table(title, figures)}")
+    return figures
+
+
+def show_file(path: Path) -> None:
+    """The tables of the last run in a file of JSON lines."""
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    records = [record for record in records if record["run"] == records[-1]["run"]]
+    for title in dict.fromkeys(record["corpus"] for record in records):
+        found: dict[str, list[dict[str, float]]] = {}
+        compared = []
+        for record in (r for r in records if r["corpus"] == title):
+            if "figures" in record:
+                found.setdefault(record["system"], []).append(record["figures"])
+            elif "comparison" in record:
+                compared.append((record["system"], record["comparison"]["rows"]))
+        show(title, found)
+        for system, rows in compared:
+            print(f"\n{paired_table(system, rows)}")
+        for record in (r for r in records if r["corpus"] == title and "failed" in r):
+            print(f"\n{record['system']} failed: {record['failed']}")
+
+
+def prediction_file(folder: Path, system: str, turn: str) -> Path:
+    """Where the labels of a run are kept."""
+    return folder / f"{system.replace(' ', '-')}-run{turn}.npy"
+
+
+def predictions(folder: Path, system: str) -> list[np.ndarray]:
+    """The labels of every run of a system."""
+    return [np.load(path) for path in sorted(folder.glob(prediction_file(folder, system, "*").name))]
 
 
 def run(python: str, system: str, folder: Path, out: Path, args: argparse.Namespace) -> dict[str, Any]:
@@ -159,9 +212,13 @@ class Log:
 
     def add(self, **record: Any) -> None:
         if self.path is not None:
-            when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             with self.path.open("a") as file:
-                file.write(json.dumps({"when": when, **self.common, **record}, ensure_ascii=False) + "\n")
+                file.write(json.dumps({"when": now(), **self.common, **record}, ensure_ascii=False) + "\n")
+
+
+def now() -> str:
+    """The time, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def machine() -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 
 import longtail
-from linear.choose import choose
 from longtail import _native
 from longtail.core.labels import Labels
 from longtail.core.run import Run
@@ -26,8 +27,6 @@ TOP = 10
 class Longtail:
     """xr-linear on the matrices. Its model folder holds tree, weights and label keys, and no words."""
 
-    recipe_name = "xr-linear"
-
     def __init__(self, threads: int, **settings: Any):
         self.run, self.settings = Run(threads=threads), settings
         _native.set_threads(threads)
@@ -41,7 +40,7 @@ class Longtail:
         self.data = Dataset(X, Y)
         labels = Labels.of(map(str, range(Y.shape[1])))
         self.labels = labels.with_counts(self.data.label_counts(), len(self.data))
-        self.recipe = longtail.recipe(self.recipe_name, **self.settings)
+        self.recipe = longtail.recipe(**{"name": "xr-linear"} | self.settings)
 
     def train(self) -> None:
         self.model = self.recipe.train(self.data, self.labels, self.run)
@@ -95,29 +94,43 @@ class Flat(Longtail):
 class Chosen(Longtail):
     """The settings that are best on validation, trained again on all of train; label texts are not read.
 
-    The choice is made once for a corpus and kept beside its matrices. Words may be cut otherwise than in the
-    matrices, so features are made anew; training time is again tree and solving.
+    The choice is made once for a corpus, in a process of its own, and kept beside its matrices.
     """
 
     core = None  # the choice may be more than one search
+    grid = "matrices"
 
     def load(self, folder: Path) -> None:
-        about, kept = json.loads((folder / "about.json").read_text()), folder / "chosen.json"
-        self.corpus = longtail.read(about["corpus"])
+        self.choose(folder)
+        super().load(folder)
+
+    def choose(self, folder: Path) -> None:
+        kept, corpus = folder / f"chosen-{self.grid}.json", json.loads((folder / "about.json").read_text())["corpus"]
         if not kept.is_file():
-            kept.write_text(json.dumps(choose(self.corpus, self.run)))
+            command = [sys.executable, "-m", "linear.choose", corpus, self.grid, str(kept)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         self.settings = json.loads(kept.read_text())["settings"]
-        self.recipe_name = self.settings.pop("recipe")
+
+
+class ChosenWords(Chosen):
+    """The same with words of our own choice instead of the matrices; training time is again tree and solving."""
+
+    grid = "words"
+
+    def load(self, folder: Path) -> None:
+        self.choose(folder)
+        corpus = longtail.read(json.loads((folder / "about.json").read_text())["corpus"])
         words = {key: self.settings[key] for key in ("ngrams", "min_texts") if key in self.settings}
-        self.encoder, counts = Tfidf.fit(self.corpus.train.texts, TfidfParameters(**words))
-        self.begin(self.encoder.weigh(counts), self.corpus.train.truth())
+        self.encoder, counts = Tfidf.fit(corpus.train.texts, TfidfParameters(**words))
+        self.test_texts = corpus.test.texts
+        self.begin(self.encoder.weigh(counts), corpus.train.truth())
 
     def points(self, folder: Path) -> sp.csr_matrix:
-        return self.encoder.encode(self.corpus.test.texts)
+        return self.encoder.encode(self.test_texts)
 
     def from_texts(self, folder: Path, n: int) -> list[Callable[[], Any]]:
         self.model.encoder = self.encoder
-        return [lambda text=text: self.model.predict([text], TOP) for text in self.corpus.test.texts[:n]]
+        return [lambda text=text: self.model.predict([text], TOP) for text in self.test_texts[:n]]
 
 
 class TfidfOnly:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -172,8 +173,7 @@ class Napkin(OnMatrices):
 
         self.folder = folder / "napkinxc"
         self.model = PLT(str(self.folder), threads=self.threads, **self.settings)
-        ends = self.Y.indptr
-        self.labels = [self.Y.indices[a:b].tolist() for a, b in zip(ends, ends[1:], strict=False)]
+        self.labels = [self.Y.indices[a:b].tolist() for a, b in itertools.pairwise(self.Y.indptr)]
 
     def train(self) -> None:
         self.model.fit(self.X, self.labels)

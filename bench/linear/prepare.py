@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import unicodedata
@@ -49,8 +50,7 @@ def features(corpus: longtail.Corpus, folder: Path) -> tuple[sp.csr_matrix, sp.c
         lines = (words(text, known) for text in data.texts)
         if part == "train":
             Y = data.truth()
-            stretches = zip(Y.indptr, Y.indptr[1:], strict=False)
-            marks = (" ".join(f"__label__{label}" for label in Y.indices[a:b]) for a, b in stretches)
+            marks = (" ".join(f"__label__{label}" for label in Y.indices[a:b]) for a, b in itertools.pairwise(Y.indptr))
             lines = (f"{mark} {line}" for mark, line in zip(marks, lines, strict=True))
         (folder / f"{part}.words").write_text("".join(f"{line}\n" for line in lines))
     return encoder.weigh(counts), encoder.encode(corpus.test.texts)

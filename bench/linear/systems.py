@@ -28,6 +28,7 @@ SYSTEMS = {
     "longtail tfn": System(OWN, "longtail", "ours:Longtail", TREE | {"negatives": "tfn"}),
     "longtail tfn+man": System(OWN, "longtail", "ours:Longtail", TREE | {"negatives": "tfn+man"}),
     "longtail chosen": System(OWN, "longtail", "ours:Chosen", {}),
+    "longtail chosen words": System(OWN, "longtail", "ours:ChosenWords", {}),
     "longtail flat slice": System(OWN, "longtail", "ours:Flat", {"C": C, "eps": EPS}, "slice"),
     "longtail tfidf": System(OWN, "longtail", "ours:TfidfOnly", {}, "none"),
     "pecos tfn": System("pecos", "libpecos", "peers:Pecos", TREE | {"negatives": "tfn"}),
