@@ -209,6 +209,8 @@ class Log:
 
     def __init__(self, path: Path | None, common: dict[str, Any]):
         self.path, self.common = path, common
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
 
     def add(self, **record: Any) -> None:
         if self.path is not None:

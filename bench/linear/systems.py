@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 # The settings of the paired comparison, the same on both sides: XR-Linear's own.
 BRANCHING, LEAF_SIZE, C, EPS, PRUNE, BEAM = 16, 100, 1.0, 0.1, 0.1, 10
 TREE = {"branching": BRANCHING, "leaf_size": LEAF_SIZE, "C": C, "eps": EPS, "prune": PRUNE, "beam": BEAM}
-FASTTEXT = {"loss": "hs", "epoch": 25, "lr": 0.1, "dim": 100}
+FASTTEXT = {"loss": "hs", "epoch": 25, "lr": 0.5, "dim": 100}
 BONSAI = {"n_trees": 1, "cluster_k": 100, "cluster_balanced": False, "collapse_every_n_layers": 0, "max_depth": 3}
 SLICE = 200  # labels of the one-vs-rest comparison: the most frequent
 
