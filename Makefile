@@ -11,7 +11,7 @@ BIN = $(VENV)/bin
 NATIVE = $(wildcard longtail/_native/src/*)
 MODEL ?= demo-model
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench bench-linear clean
 
 demo: $(VENV)/.core
 	@echo; echo "== The corpus: Debian packages, and the packages each is related to"
@@ -39,6 +39,13 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python bench/metrics.py
 	$(BIN)/python bench/read.py
+	$(BIN)/python bench/growth.py --sizes 10000 100000
+
+# the linear engine against its peers, whose environments are made in PEERS; docs/bench-linear.md
+PEERS ?= .peers
+bench-linear: $(VENV)/.dev
+	PYTHON=$(PYTHON) sh bench/peers.sh $(PEERS)
+	$(BIN)/python bench/linear.py --peers $(PEERS) $(if $(CORPUS),--corpus $(CORPUS)) --json bench/results/linear.jsonl
 
 $(VENV)/.core: pyproject.toml CMakeLists.txt constraints.txt $(NATIVE)
 	@test -n "$(PYTHON)" || { echo "longtail needs Python 3.11 or newer, and none was found: say make PYTHON=…"; exit 1; }

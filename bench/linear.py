@@ -1,101 +1,256 @@
-"""The linear engine against its peers: same matrices, same threads, one run.
+"""The linear engine against its peers: same matrices, same threads, same machine, one run.
 
-    python bench/linear.py --corpus debian-related --peer pecos=PYTHON [--peer omikuji=PYTHON …] [--repeats 3]
+    sh bench/peers.sh FOLDER                                  # makes the environments of the peers, once
+    python bench/linear.py --peers FOLDER                     # all of them on debian-related, three rounds
+    python bench/linear.py --corpus EURLEX57K --peer pecos=PYTHON --system "pecos tfn" --repeats 1
 
-Each system runs in a process of its own, the peers under the interpreter named (an environment that holds `libpecos`,
-`omikuji` or `napkinxc`). Matrices are TF-IDF of words in at least two texts, made once by longtail and handed to all;
-filter pairs are dropped from everybody's predictions. Runs alternate; medians are printed, and ratios to longtail's
-xr-linear in the same run. "train" is tree and solving from CSR in memory; peers that train from files pay for these.
+Each system runs in a process of its own, a peer under the interpreter of its environment. Matrices are TF-IDF of words
+in at least two texts, made once and handed to all. Rounds alternate between the systems; the tables show medians, our
+figures against each peer's, and every bar with what was reached. docs/bench-linear.md says what is compared and how.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import datetime
 import json
-import statistics
+import os
+import platform
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-SYSTEMS = Path(__file__).parent / "linear_systems.py"
-OURS = ("longtail tfn", "longtail tfn+man")
-PEERS = {
-    "pecos": ("pecos tfn", "pecos tfn+man"),
-    "omikuji": ("omikuji parabel",),
-    "napkinxc": ("napkinxc plt",),
-}
+import numpy as np
+from linear.prepare import prepare
+from linear.report import (
+    CHOSEN,
+    ENSEMBLE,
+    bars_table,
+    figures_table,
+    judged,
+    middle,
+    paired,
+    paired_table,
+    ratios_table,
+)
+from linear.systems import ENVIRONMENTS, OWN, SYSTEMS
 
+import longtail
 
-def prepare(name: str, folder: Path) -> None:
-    """Matrices of a corpus as .npz files."""
-    import scipy.sparse as sp
-
-    import longtail
-    from longtail.encoders.tfidf import Tfidf, TfidfParameters
-
-    corpus = longtail.read(name)
-    encoder, counts = Tfidf.fit(corpus.train.texts, TfidfParameters(min_texts=2))
-    matrices = {
-        "X": encoder.weigh(counts),
-        "Y": corpus.train.Y,
-        "X_test": encoder.encode(corpus.test.texts),
-        "Y_test": corpus.test.Y,
-        "ignore": sp.csr_matrix(corpus.test.Y.shape) if corpus.test.ignore is None else corpus.test.ignore,
-    }
-    for key, matrix in matrices.items():
-        sp.save_npz(folder / f"{key}.npz", sp.csr_matrix(matrix).astype("float32"), compressed=False)
-
-
-def run(python: str, system: str, folder: Path, threads: int) -> dict[str, float]:
-    command = [python, str(SYSTEMS), system, str(folder), str(threads)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{system} failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+BENCH = Path(__file__).parent
 
 
 def main() -> None:
+    args = arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: ends the run, shows what there is
+    if args.show:
+        show_file(args.show)
+        return
+    pythons = environments(args)
+    systems = wanted(args.system, pythons)
+    log = Log(args.json, {"run": now(), "machine": machine(), "commit": commit(), "threads": args.threads})
+    fine = True
+    for name in args.corpus or ["debian-related"]:
+        with work_folder(args.work, Path(name).name) as folder:
+            fine &= one_corpus(name, folder, systems, pythons, log, args)
+    sys.exit(0 if fine else 1)
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", action="append", help="default: debian-related")
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help=", ".join(PEERS))
-    parser.add_argument("--system", action="append", help="only these, as 'pecos tfn'; longtail tfn always runs")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
-    args = parser.parse_args()
-    pythons = dict.fromkeys(OURS, sys.executable)
-    for peer in args.peer:
-        name, _, python = peer.partition("=")
-        pythons |= dict.fromkeys(PEERS[name], python)
-    if args.system:
-        pythons = {name: python for name, python in pythons.items() if name in ("longtail tfn", *args.system)}
-    for corpus in args.corpus or ["debian-related"]:
+    parser.add_argument("--corpus", action="append", metavar="DATA", help="default: debian-related; may be repeated")
+    known = ", ".join(name for name in ENVIRONMENTS if name != OWN)
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help=f"of {known}")
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="where bench/peers.sh made the environments")
+    parser.add_argument("--system", action="append", metavar="NAME", help=f"only these: {', '.join(SYSTEMS)}")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds; default 3")
+    parser.add_argument("--threads", type=int, default=2, help="default 2")
+    parser.add_argument("--timeout", type=float, default=3600, metavar="S", help="of one run; default an hour")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="append every run as a line of JSON")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="only the tables of the last run in such a file")
+    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep matrices and predictions here")
+    return parser.parse_args()
+
+
+def environments(args: argparse.Namespace) -> dict[str, str]:
+    """The interpreter of each environment that is there."""
+    found = {OWN: sys.executable}
+    if args.peers:
+        places = {name: args.peers / name / "bin" / "python" for name in ENVIRONMENTS if name != OWN}
+        found |= {name: str(place) for name, place in places.items() if place.exists()}
+    for given in args.peer:
+        name, _, python = given.partition("=")
+        if name not in ENVIRONMENTS or not Path(python).exists():
+            raise SystemExit(f"--peer {given}: must be NAME=PYTHON, NAME one of {', '.join(ENVIRONMENTS)}")
+        found[name] = python
+    return found
+
+
+def wanted(asked: list[str] | None, pythons: dict[str, str]) -> list[str]:
+    """The systems to run, in the order of the table."""
+    for name in asked or ():
+        if name not in SYSTEMS:
+            raise SystemExit(f"--system {name!r}: known are {', '.join(SYSTEMS)}")
+        if SYSTEMS[name].environment not in pythons:
+            raise SystemExit(f"--system {name!r} needs --peer {SYSTEMS[name].environment}=PYTHON")
+    return [name for name, s in SYSTEMS.items() if s.environment in pythons and (not asked or name in asked)]
+
+
+def one_corpus(
+    name: str, folder: Path, systems: list[str], pythons: dict[str, str], log: Log, args: argparse.Namespace
+) -> bool:
+    """Rounds of all systems on one corpus, then the tables; what fails is told and left out of later rounds.
+
+    Whether all of them got through is handed back.
+    """
+    corpus, title = longtail.read(name), Path(name).name
+    if corpus.test is None:
+        raise SystemExit(f"{name} has no test part to compare on")
+    if not corpus.train.has_text:
+        systems = [s for s in systems if s not in ("fasttext hs", *CHOSEN) and SYSTEMS[s].space != "none"]
+    prepare(name, corpus, folder, {SYSTEMS[s].driver.partition(":")[2] for s in systems})
+    found: dict[str, list[dict[str, float]]] = {system: [] for system in systems}
+    failed: dict[str, str] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    interrupted = False
+    try:
+        for turn in range(args.repeats):
+            for system in (s for s in systems if s not in failed):
+                out = prediction_file(folder, system, str(turn))
+                told = run(pythons[SYSTEMS[system].environment], system, folder, out, args)
+                if "failed" in told:
+                    failed[system] = told["failed"]
+                elif out.is_file():
+                    told["figures"] |= judged(corpus, system, np.load(out), folder)
+                if "figures" in told:
+                    found[system].append(told["figures"])
+                    settings[system] = told["settings"]
+                log.add(corpus=title, digest=corpus.digest, system=system, turn=turn + 1, **told)
+    except KeyboardInterrupt:
+        interrupted = True  # what was measured is still shown
+    figures = show(title, found)
+    for system in (s for s in CHOSEN if s in figures and ENSEMBLE in figures):
+        difference = paired(corpus, predictions(folder, ENSEMBLE), predictions(folder, system))
+        print(f"\n{paired_table(system, difference['rows'])}\n\nchosen: {settings[system]}")
+        log.add(corpus=title, system=system, against=ENSEMBLE, comparison=difference)
+    for system, reason in failed.items():
+        print(f"\n{system} failed: {reason}")
+    if interrupted:
+        raise SystemExit("\ninterrupted: the tables above hold what was measured until then")
+    return not failed
+
+
+def show(title: str, found: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Print the tables of a corpus; the medians they are made of are handed back."""
+    figures = {system: middle(runs) for system, runs in found.items() if runs}
+    if figures:
+        print(f"\n{figures_table(title, figures)}\n\n{ratios_table(figures)}\n\n{bars_table(title, figures)}")
+    return figures
+
+
+def show_file(path: Path) -> None:
+    """The tables of the last run in a file of JSON lines."""
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    records = [record for record in records if record["run"] == records[-1]["run"]]
+    for title in dict.fromkeys(record["corpus"] for record in records):
+        found: dict[str, list[dict[str, float]]] = {}
+        compared = []
+        for record in (r for r in records if r["corpus"] == title):
+            if "figures" in record:
+                found.setdefault(record["system"], []).append(record["figures"])
+            elif "comparison" in record:
+                compared.append((record["system"], record["comparison"]["rows"]))
+        show(title, found)
+        for system, rows in compared:
+            print(f"\n{paired_table(system, rows)}")
+        for record in (r for r in records if r["corpus"] == title and "failed" in r):
+            print(f"\n{record['system']} failed: {record['failed']}")
+
+
+def prediction_file(folder: Path, system: str, turn: str) -> Path:
+    """Where the labels of a run are kept."""
+    return folder / f"{system.replace(' ', '-')}-run{turn}.npy"
+
+
+def predictions(folder: Path, system: str) -> list[np.ndarray]:
+    """The labels of every run of a system."""
+    return [np.load(path) for path in sorted(folder.glob(prediction_file(folder, system, "*").name))]
+
+
+def run(python: str, system: str, folder: Path, out: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """What one process measured, or why there is nothing."""
+    print(f"  {system} …", end=" ", flush=True, file=sys.stderr)
+    threads = {name: str(args.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")}
+    command = [python, "-m", "linear.measure", system, str(folder), str(args.threads), str(out)]
+    try:
+        environment = os.environ | threads | {"PYTHONPATH": str(BENCH), "TMPDIR": str(folder)}
+        done = subprocess.run(command, capture_output=True, env=environment, timeout=args.timeout)
+    except subprocess.TimeoutExpired:
+        told: dict[str, Any] = {"failed": f"took longer than {args.timeout:g} s"}
+    else:
+        if done.returncode < 0:
+            told = {"failed": f"killed by signal {-done.returncode}"}
+        elif done.returncode:
+            said = done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+            told = {"failed": f"exit status {done.returncode}: {' / '.join(said[-3:])}"}
+        else:
+            told = json.loads(out.with_suffix(".json").read_text())
+    print(told.get("failed") or f"trained in {told['figures']['train s']:.2f} s", file=sys.stderr)
+    return told
+
+
+class Log:
+    """Lines of JSON at the end of a file, each with what holds for all of them."""
+
+    def __init__(self, path: Path | None, common: dict[str, Any]):
+        self.path, self.common = path, common
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+
+    def add(self, **record: Any) -> None:
+        if self.path is not None:
+            with self.path.open("a") as file:
+                file.write(json.dumps({"when": now(), **self.common, **record}, ensure_ascii=False) + "\n")
+
+
+def now() -> str:
+    """The time, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores and memory; no names."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine()
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return {"processor": model, "cores": len(os.sched_getaffinity(0)), "memory GB": round(memory, 1)}
+
+
+def commit() -> str:
+    """The state of the code, with a plus where it was changed since."""
+    command = ["git", "-C", str(BENCH), "describe", "--always", "--dirty=+", "--exclude=*"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+
+@contextlib.contextmanager
+def work_folder(kept: Path | None, name: str) -> Iterator[Path]:
+    """A folder for one corpus, which is gone afterwards unless it is to be kept."""
+    if kept is None:
         with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
-            prepare(corpus, folder)
-            found: dict[str, list[dict[str, float]]] = {system: [] for system in pythons}
-            for _ in range(args.repeats):
-                for system, python in pythons.items():
-                    found[system].append(run(python, system, folder, args.threads))
-            show(Path(corpus).name, found)
-
-
-def show(corpus: str, found: dict[str, list[dict[str, float]]]) -> None:
-    middle = {
-        system: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for system, runs in found.items()
-    }
-    columns = list(next(iter(middle.values())))
-    print(f"\n| {corpus} | {' | '.join(columns)} |\n|{' --- |' * (len(columns) + 1)}")
-    for system, row in middle.items():
-        print(f"| {system} | {' | '.join(f'{row[key]:,.2f}' for key in columns)} |")
-    for system, row in middle.items():
-        if not system.startswith("longtail"):
-            ours = middle["longtail tfn+man" if system.endswith("man") else "longtail tfn"]
-            faster = {"training": row["train s"] / ours["train s"], "batch": ours["docs/s"] / row["docs/s"]}
-            faster |= {"single p50": row["p50 µs"] / ours["p50 µs"], "model": row["model MB"] / ours["model MB"]}
-            told = ", ".join(f"{what} {ratio:.1f}×" for what, ratio in faster.items())
-            told += "".join(f"; P@{k} {ours[f'P@{k}'] - row[f'P@{k}']:+.2f}" for k in (1, 3, 5))
-            print(f"  longtail against {system}: {told}")
+            yield Path(place)
+    else:
+        folder = kept / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in (*folder.glob("*.npy"), *folder.glob("*.json")):  # of another run, maybe of other code
+            old.unlink()
+        yield folder
 
 
 if __name__ == "__main__":

@@ -1,0 +1,148 @@
+"""longtail, through its public calls. See `measure` for what the methods mean."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import longtail
+from longtail import _native
+from longtail.core.labels import Labels
+from longtail.core.run import Run
+from longtail.core.texts import Texts
+from longtail.data.dataset import Dataset
+from longtail.encoders.tfidf import Tfidf, TfidfParameters
+from longtail.linear.train import BIAS
+
+TOP = 10
+
+
+class Longtail:
+    """xr-linear on the matrices. Its model folder holds tree, weights and label keys, and no words."""
+
+    def __init__(self, threads: int, **settings: Any):
+        self.run, self.settings = Run(threads=threads), settings
+        _native.set_threads(threads)
+
+    def load(self, folder: Path) -> None:
+        X, Y = (sp.load_npz(folder / f"{name}.npz").tocsr() for name in ("X", "Y"))
+        self.begin(X, Y)
+
+    def begin(self, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
+        """Training starts from these matrices; keys stand in for the labels', which no peer keeps."""
+        self.data = Dataset(X, Y)
+        labels = Labels.of(map(str, range(Y.shape[1])))
+        self.labels = labels.with_counts(self.data.label_counts(), len(self.data))
+        self.recipe = longtail.recipe(**{"name": "xr-linear"} | self.settings)
+
+    def train(self) -> None:
+        self.model = self.recipe.train(self.data, self.labels, self.run)
+
+    def save(self, folder: Path) -> None:
+        self.model.save(folder)
+        self.folder = folder
+
+    def ready(self) -> None:
+        self.model = longtail.load(self.folder)
+
+    def points(self, folder: Path) -> sp.csr_matrix:
+        return sp.load_npz(folder / "X_test.npz").tocsr()
+
+    def batch(self, points: sp.csr_matrix, k: int) -> np.ndarray:
+        return self.model.predict(points, k).indices
+
+    def single(self) -> None:
+        _native.set_threads(1)
+
+    def one(self, x: sp.csr_matrix) -> Any:
+        return self.model.predict(x, TOP)
+
+    def core(self, x: sp.csr_matrix) -> Callable[[], Any]:
+        search = self.model._search.search
+        options = {"bias": BIAS, "beam": self.recipe.beam, "k": TOP, "post": self.recipe.post}
+        return lambda: search(x, **options)
+
+    def from_texts(self, folder: Path, n: int) -> list[Callable[[], Any]]:
+        """From a text to its labels: the same weights behind an encoder."""
+        about = json.loads((folder / "about.json").read_text())
+        if not (folder / "train.json").is_file():
+            return []
+        train, test = (json.loads((folder / f"{part}.json").read_text()) for part in ("train", "test"))
+        encoder, _ = Tfidf.fit(Texts.of(train), TfidfParameters(min_texts=about["min_texts"]))
+        self.model.encoder = encoder
+        return [lambda text=text: self.model.predict([text], TOP) for text in test[:n]]
+
+
+class Flat(Longtail):
+    """One-vs-rest without a tree on a slice of the labels, nothing pruned: what scikit-learn does."""
+
+    def __init__(self, threads: int, **settings: Any):
+        super().__init__(threads, **settings, prune=0.0, leaf_size=1000)
+
+    def load(self, folder: Path) -> None:
+        X, Y = (sp.load_npz(folder / f"{name}.npz").tocsr() for name in ("X", "Y"))
+        self.begin(X, Y[:, np.load(folder / "slice.npy")])
+
+
+class Chosen(Longtail):
+    """The settings that are best on validation, trained again on all of train; label texts are not read.
+
+    The choice is made once for a corpus, in a process of its own, and kept beside its matrices.
+    """
+
+    core = None  # the choice may be more than one search
+    grid = "matrices"
+
+    def load(self, folder: Path) -> None:
+        self.choose(folder)
+        super().load(folder)
+
+    def choose(self, folder: Path) -> None:
+        kept, corpus = folder / f"chosen-{self.grid}.json", json.loads((folder / "about.json").read_text())["corpus"]
+        if not kept.is_file():
+            command = [sys.executable, "-m", "linear.choose", corpus, self.grid, str(kept)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        self.settings = json.loads(kept.read_text())["settings"]
+
+
+class ChosenWords(Chosen):
+    """The same with words of our own choice instead of the matrices; training time is again tree and solving."""
+
+    grid = "words"
+
+    def load(self, folder: Path) -> None:
+        self.choose(folder)
+        corpus = longtail.read(json.loads((folder / "about.json").read_text())["corpus"])
+        words = {key: self.settings[key] for key in ("ngrams", "min_texts") if key in self.settings}
+        self.encoder, counts = Tfidf.fit(corpus.train.texts, TfidfParameters(**words))
+        self.test_texts = corpus.test.texts
+        self.begin(self.encoder.weigh(counts), corpus.train.truth())
+
+    def points(self, folder: Path) -> sp.csr_matrix:
+        return self.encoder.encode(self.test_texts)
+
+    def from_texts(self, folder: Path, n: int) -> list[Callable[[], Any]]:
+        self.model.encoder = self.encoder
+        return [lambda text=text: self.model.predict([text], TOP) for text in self.test_texts[:n]]
+
+
+class TfidfOnly:
+    """Fit and transform of the training texts with the settings of the matrices."""
+
+    def __init__(self, threads: int):
+        _native.set_threads(threads)
+
+    def load(self, folder: Path) -> None:
+        self.train_texts = Texts.of(json.loads((folder / "train.json").read_text()))
+        self.least = json.loads((folder / "about.json").read_text())["min_texts"]
+
+    def train(self) -> None:
+        encoder, counts = Tfidf.fit(self.train_texts, TfidfParameters(min_texts=self.least))
+        encoder.weigh(counts)

@@ -1,0 +1,173 @@
+"""Predictions judged by one evaluator, and figures held against the bars."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import longtail
+from linear.prepare import KS
+from linear.systems import SYSTEMS
+from longtail.core.ranking import Ranking
+from longtail.data.dataset import Dataset
+from longtail.metrics import compare, evaluate
+
+SCORES = tuple(f"{name}@{k}" for name in ("P", "PSP") for k in KS)
+SINGLE = ("pecos tfn", "pecos tfn+man", "omikuji parabel", "omikuji bonsai", "napkinxc plt")
+Figures = dict[str, float]
+
+
+class Bar(NamedTuple):
+    """A figure of ours against that of a peer, or the best of several.
+
+    `kind`: "faster" is theirs / ours of a time, "more" ours / theirs, "share" ours / theirs where less is better,
+    "points" ours − theirs. `limits` by corpus; "" for any other.
+    """
+
+    what: str
+    ours: str
+    theirs: tuple[str, ...]
+    key: str
+    kind: str
+    limits: dict[str, float]
+
+
+def pairs(what: str, key: str, kind: str, limits: dict[str, float]) -> list[Bar]:
+    """The same bar for both kinds of negatives."""
+    return [Bar(f"{what}, {n}", f"longtail {n}", (f"pecos {n}",), key, kind, limits) for n in ("tfn", "tfn+man")]
+
+
+BARS = [
+    *pairs("training", "train s", "faster", {"debian-related": 5, "": 4}),
+    *(bar for k in KS for bar in pairs(f"P@{k}", f"P@{k}", "points", {"": -0.2})),
+    *pairs("batch prediction", "docs/s", "more", {"": 3}),
+    Bar("single document p50, documented call", "longtail tfn", SINGLE, "p50 µs", "share", {"": 1 / 3}),
+    Bar("single document p50, compiled call", "longtail tfn", SINGLE, "core p50 µs", "share", {"": 1 / 3}),
+    *pairs("model on disk", "model MB", "share", {"": 0.5}),
+    *pairs("peak memory while training", "peak MB", "share", {"": 1}),
+    Bar("TF-IDF, fit and transform", "longtail tfidf", ("sklearn tfidf",), "train s", "faster", {"": 8}),
+]
+CHOSEN = ("longtail chosen", "longtail chosen words")  # the second has other features: beside the bar
+ENSEMBLE = "omikuji parabel"  # the best linear peer
+
+
+def ranking(labels: longtail.Labels, found: np.ndarray) -> Ranking:
+    """Saved predictions (N, k) as a ranking; the evaluator reads their order, not their scores."""
+    scores = np.where(found >= 0, -np.arange(found.shape[1], dtype=np.float32), np.float32(-np.inf))
+    return Ranking(found, scores, labels)
+
+
+def judged(corpus: longtail.Corpus, system: str, found: np.ndarray, folder: Path) -> Figures:
+    """P@k and PSP@k of saved predictions, filter pairs dropped, with the propensities of the corpus."""
+    data, labels = corpus.test, corpus.labels
+    if SYSTEMS[system].space == "slice":
+        data, labels = sliced(data, labels, np.load(folder / "slice.npy"))
+    scores = evaluate(ranking(labels, found), data.Y, labels, ks=KS, ignore=data.ignore).scores
+    return {name: scores[name] for name in SCORES}
+
+
+def sliced(data: Dataset, labels: longtail.Labels, some: np.ndarray) -> tuple[Dataset, longtail.Labels]:
+    """Some labels alone, in their order."""
+    columns = np.full(len(labels), -1)
+    columns[some] = np.arange(len(some))
+    texts = None if labels.texts is None else labels.texts.take(some)
+    few = replace(labels, keys=labels.keys.take(some), texts=texts, counts=labels.counts[some], removed=None)
+    return data.with_labels(columns, len(some)), few
+
+
+def paired(corpus: longtail.Corpus, ensemble: list[np.ndarray], chosen: list[np.ndarray]) -> dict[str, Any]:
+    """Paired bootstrap of P@k, ours − theirs, over the test points; runs of a system are averaged point by point."""
+    a, b = ([ranking(corpus.labels, found) for found in runs] for runs in (ensemble, chosen))
+    names = [f"P@{k}" for k in KS]
+    found = compare(a, b, corpus.test.Y, corpus.labels, ks=KS, ignore=corpus.test.ignore, metrics=names)
+    return found.to_json()
+
+
+def middle(runs: list[Figures]) -> Figures:
+    """The median of each figure."""
+    return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+
+
+def figures_table(title: str, figures: dict[str, Figures]) -> str:
+    """One line for each system."""
+    columns = list(dict.fromkeys(key for row in figures.values() for key in row))
+    lines = [f"| {title} | {' | '.join(columns)} |", f"| --- |{' --- |' * len(columns)}"]
+    for system, row in figures.items():
+        lines.append(f"| {system} | {' | '.join(number(row.get(key)) for key in columns)} |")
+    return "\n".join(lines)
+
+
+def bars_table(corpus: str, figures: dict[str, Figures]) -> str:
+    """Every bar with what was reached."""
+    lines = ["| figure | longtail | peer | | ratio | bar | met |", "| --- |" + " --- |" * 6]
+    missing = []
+    for bar in BARS:
+        rivals = {name: figures[name][bar.key] for name in bar.theirs if bar.key in figures.get(name, {})}
+        if bar.key not in figures.get(bar.ours, {}) or not rivals:
+            missing.append(bar.what)
+            continue
+        least = bar.kind in ("faster", "share")  # of a time or a size, the least is the best
+        best = (min if least else max)(rivals, key=lambda name: rivals[name])
+        ours, theirs = figures[bar.ours][bar.key], rivals[best]
+        limit = bar.limits.get(corpus, bar.limits[""])
+        reached, wanted, met = hold(bar.kind, ours, theirs, limit)
+        if bar.key == "model MB" and met and not equal_scores(figures[bar.ours], figures[best]):
+            wanted, met = f"{wanted} at equal P@k", False
+        cells = (bar.what, number(ours), number(theirs), best, reached, wanted, "yes" if met else "no")
+        lines.append(f"| {' | '.join(cells)} |")
+    if missing:
+        lines += ["", f"not run: {'; '.join(missing)}"]
+    return "\n".join(lines)
+
+
+def hold(kind: str, ours: float, theirs: float, limit: float) -> tuple[str, str, bool]:
+    """What was reached, what is wanted, and whether it is."""
+    if kind == "points":
+        return f"{ours - theirs:+.2f}", f"≥ {limit:+.1f}", ours - theirs >= limit
+    if kind == "share":
+        return f"{ours / theirs:.2f}", f"≤ {limit:.2f}", ours / theirs <= limit
+    ratio = theirs / ours if kind == "faster" else ours / theirs
+    return f"{ratio:.1f}×", f"≥ {limit:g}×", ratio >= limit
+
+
+def equal_scores(ours: Figures, theirs: Figures) -> bool:
+    """No P@k lower by more than 0.2."""
+    return all(ours[f"P@{k}"] >= theirs[f"P@{k}"] - 0.2 for k in KS)
+
+
+def ratios_table(figures: dict[str, Figures]) -> str:
+    """How many times as much each peer takes (of speed: as little) as longtail tfn, or +man, or the flat slice."""
+    keys = ("train s", "docs/s", "p50 µs", "p99 µs", "peak MB", "model MB", *SCORES)
+    lines = [f"| against longtail | {' | '.join(keys)} |", "| --- |" + " --- |" * len(keys)]
+    for system, row in figures.items():
+        kind = "flat slice" if SYSTEMS[system].space == "slice" else "tfn+man" if system.endswith("man") else "tfn"
+        ours = figures.get(f"longtail {kind}")
+        if system.startswith("longtail") or ours is None or "P@1" not in row:
+            continue
+        cells = []
+        for key in keys:
+            if key in SCORES:
+                cells.append(f"{row[key] - ours[key]:+.2f}")
+            else:
+                cells.append(f"{ours[key] / row[key] if key == 'docs/s' else row[key] / ours[key]:.1f}×")
+        lines.append(f"| {system} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def paired_table(system: str, rows: list[dict[str, Any]]) -> str:
+    """The differences with their intervals. Below zero is an interval that does not reach it."""
+    lines = [f"| {system} − {ENSEMBLE} | theirs | ours | difference | 95 % | bar | met |", "| --- |" + " --- |" * 6]
+    for row in rows:
+        met = "no" if row["high"] < 0 else "yes, ahead" if row["low"] > 0 else "yes, not separable"
+        values = f"{row['a']:.2f} | {row['b']:.2f} | {row['difference']:+.2f} | {row['low']:+.2f} … {row['high']:+.2f}"
+        lines.append(f"| {row['metric']} | {values} | not below 0 | {met} |")
+    return "\n".join(lines)
+
+
+def number(value: Any) -> str:
+    """Three digits or so; nothing for what was not measured."""
+    return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
