@@ -33,19 +33,17 @@ GRIDS: dict[str, tuple[dict[str, Any], ...]] = {
     "matrices": (  # the features that all systems get
         {},
         {"C": 0.5},
-        {"leaf_size": 200},
-        {"leaf_size": 400, "C": 0.7},
         {"leaf_size": 400, "C": 0.5},
-        {"branching": 2, "C": 0.5},
-        {"negatives": "tfn+man", "C": 0.5},
+        {"negatives": "tfn+man"},
+        {"trees": 3},
+        {"trees": 3, "C": 0.5},
+        {"trees": 5, "C": 0.5},
+        {"name": "bonsai", "C": 0.5},
     ),
     "words": (  # features of our own, too
-        {"C": 0.5},
-        {"min_texts": 1},
-        {"min_texts": 1, "C": 0.5},
-        {"ngrams": 2},
-        {"ngrams": 2, "C": 0.5},
-        {"ngrams": 2, "leaf_size": 400},
+        {"min_texts": 1, "trees": 3},
+        {"ngrams": 2, "trees": 3},
+        {"ngrams": 2, "trees": 3, "C": 0.5},
     ),
 }
 

@@ -19,7 +19,7 @@ from longtail.core.run import Run
 from longtail.core.texts import Texts
 from longtail.data.dataset import Dataset
 from longtail.encoders.tfidf import Tfidf, TfidfParameters
-from longtail.linear.train import BIAS
+from longtail.linear.ranker import BIAS
 
 TOP = 10
 
@@ -65,7 +65,7 @@ class Longtail:
         return self.model.predict(x, TOP)
 
     def core(self, x: sp.csr_matrix) -> Callable[[], Any]:
-        search = self.model._search.search
+        search = self.model.rankers[0]._search.search
         options = {"bias": BIAS, "beam": self.recipe.beam, "k": TOP, "post": self.recipe.post}
         return lambda: search(x, **options)
 
