@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail import _native
+from longtail._native import terms
 from longtail.core.errors import ParameterError
 from longtail.core.texts import Texts, TextsBuilder
 
@@ -107,12 +108,12 @@ def test_bad_rows_and_arguments() -> None:
 def test_offsets_that_fall_or_reach_outside_are_refused(offsets: list[int]) -> None:
     data, cut = np.frombuffer(b"ab", np.uint8), np.array(offsets, np.int64)
     good = Texts.of(["ab", "cd"])
-    index = _native.TermIndex(good.data, good.offsets, (1, 1))
+    index = terms.TermIndex(good.data, good.offsets)
     for kernel in (
         lambda: _native.count_words(data, cut),
         lambda: _native.hash_texts(data, cut),
-        lambda: _native.fit_terms(data, cut),
-        lambda: _native.TermIndex(data, cut, (1, 1)),
+        lambda: terms.fit_terms(data, cut),
+        lambda: terms.TermIndex(data, cut),
         lambda: index.count(data, cut),
         lambda: _native.gather_texts(data, cut, np.arange(len(cut) - 1)),
     ):
