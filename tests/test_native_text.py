@@ -62,6 +62,22 @@ def test_take_and_masks(strings: list[str], data: st.DataObject) -> None:
     assert list(kept) == [s for s, keep in zip(expected, mask, strict=True) if keep]
 
 
+@given(LISTS, st.data())
+def test_replaced_texts(strings: list[str], data: st.DataObject) -> None:
+    strings = strings * data.draw(st.sampled_from([1, 1, 1, 300]))  # several blocks of rows
+    rows = sorted(data.draw(st.sets(st.integers(0, len(strings) - 1), max_size=20) if strings else st.just(set())))
+    new = Texts.of(data.draw(st.lists(ANY, min_size=len(rows), max_size=len(rows))))
+    texts, expected = Texts.of(["before", *strings])[1:], [utf8(s) for s in strings]
+    for row, text in zip(rows, new, strict=True):
+        expected[row] = text
+    found = _native.replace_texts(texts.data, texts.offsets, np.array(rows, np.int64), new.data, new.offsets)
+    assert list(Texts(*found)) == expected
+    for bad in ([len(strings)], [-1], [0, 0]):
+        twice = Texts.of(["x"] * len(bad))
+        with pytest.raises(ValueError, match="texts: row"):
+            _native.replace_texts(texts.data, texts.offsets, np.array(bad), twice.data, twice.offsets)
+
+
 INDEX = st.none() | st.integers(-25, 25)
 
 
@@ -113,6 +129,8 @@ def test_offsets_that_fall_or_reach_outside_are_refused(offsets: list[int]) -> N
         lambda: _native.count_words(data, cut),
         lambda: _native.hash_texts(data, cut),
         lambda: terms.fit_terms(data, cut),
+        lambda: terms.fit_hashed(data, cut, 8),
+        lambda: _native.has_variants(data, cut),
         lambda: terms.TermIndex(data, cut),
         lambda: index.count(data, cut),
         lambda: _native.gather_texts(data, cut, np.arange(len(cut) - 1)),
@@ -132,6 +150,19 @@ def test_modules_that_native_code_names_exist() -> None:
 # Every version of Python carries this old table: what it knows is the same in all newer ones.
 KNOWN = st.text(st.characters(codec="utf-8").filter(lambda c: unicodedata.ucd_3_2_0.category(c) != "Cn"), max_size=20)
 WORDS = st.lists(KNOWN | st.text("aB1_ .-\u00a0\u3000\x85\x1c\t", max_size=20), max_size=8)
+
+
+@given(WORDS)
+def test_texts_that_normalisation_changes_are_found(strings: list[str]) -> None:
+    texts = Texts.of(strings)
+    found = _native.has_variants(texts.data, texts.offsets, words=False)
+    for text, variant in zip(strings, found, strict=True):
+        changed = unicodedata.normalize("NFKC", text)
+        assert (
+            variant
+            or changed == "".join(" " if c.isspace() and ord(c) >= 128 else c for c in text)
+            or (changed.split() == text.split())
+        )
 
 
 @given(WORDS)

@@ -28,6 +28,9 @@ class Terms(NamedTuple):
         return (*self.words, *self.characters, self.within)
 
 
+WORDS = Terms()
+
+
 class TermCounts(NamedTuple):
     """What `fit_terms` found: the vocabulary (UTF-8 and offsets), in how many texts each term stands, how many
     terms, the first, are of words, and the counts as CSR arrays; how many characters were in scripts without
@@ -55,7 +58,7 @@ class HashedCounts(NamedTuple):
 def fit_terms(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],
-    terms: Terms = Terms(),
+    terms: Terms = WORDS,
     *,
     min_texts: int = 1,
     max_texts: int = 2**62,
@@ -74,7 +77,7 @@ def fit_hashed(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],
     buckets: int,
-    terms: Terms = Terms(),
+    terms: Terms = WORDS,
     *,
     min_texts: int = 1,
     max_texts: int = 2**62,
@@ -87,7 +90,7 @@ class TermIndex:
     """A vocabulary, whose first `words` terms are of words, ready to count the terms of texts."""
 
     def __init__(
-        self, data: NDArray[np.uint8], offsets: NDArray[np.int64], words: int | None = None, terms: Terms = Terms()
+        self, data: NDArray[np.uint8], offsets: NDArray[np.int64], words: int | None = None, terms: Terms = WORDS
     ):
         self._index = _kernels.TermIndex(data, offsets, len(offsets) - 1 if words is None else words, *terms.flat())
 
@@ -105,7 +108,7 @@ class TermIndex:
 class HashIndex(TermIndex):
     """Hashed terms: the buckets (B,) with a 1 are counted."""
 
-    def __init__(self, kept: NDArray[np.bool_], terms: Terms = Terms()):
+    def __init__(self, kept: NDArray[np.bool_], terms: Terms = WORDS):
         self._index = _kernels.HashIndex(kept.astype(np.uint8), *terms.flat())
 
 

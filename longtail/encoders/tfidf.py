@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 import re
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from longtail import _native
 from longtail._native.terms import (
+    Arrays,
     HashedCounts,
     HashIndex,
     TermCounts,
@@ -47,7 +49,7 @@ class TfidfParameters(Parameters):
     kind = "tfidf"
     ngrams: int = param(1, "longest word n-gram; 0: no words", at_least=0, at_most=5)
     shortest: int = param(1, "shortest word n-gram", at_least=1, at_most=5)
-    char_ngrams: int | None | str = param(
+    char_ngrams: int | str | None = param(
         None, "n-grams of so many characters too, as 4 or 3-5", at_least=1, at_most=MOST_CHARACTERS
     )
     char_within: bool = param(True, "n-grams of characters stay within a word and the blanks around it")
@@ -62,7 +64,9 @@ class TfidfParameters(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.ngrams and self.shortest > self.ngrams:
-            raise ParameterError(f"{self.kind}: shortest must be at most ngrams ({self.ngrams}), but is {self.shortest}")
+            raise ParameterError(
+                f"{self.kind}: shortest must be at most ngrams ({self.ngrams}), but is {self.shortest}"
+            )
         if self.ngrams == 0 and self.char_ngrams is None:
             raise ParameterError(f"{self.kind}: ngrams=0 leaves no terms; give char_ngrams, such as 3-5")
         if self.limit is not None and self.hashing is not None:
@@ -129,13 +133,11 @@ class Tfidf:
             terms, words = Texts(found.data, found.offsets), found.words
         else:
             buckets, least = settings.hashing, settings.min_texts
-            found = fit_hashed(
-                texts.data, texts.offsets, buckets, settings.terms(), min_texts=least, max_texts=most
-            )
+            found = fit_hashed(texts.data, texts.offsets, buckets, settings.terms(), min_texts=least, max_texts=most)
             terms, words = Texts.of([]), 0
         if not found.texts_with.any():
-            fix = "a word is two letters or digits at least, in as many texts as the settings ask for"
-            raise DataError("the texts hold no word to tell them by", found=texts[0] if len(texts) else None, fix=fix)
+            fix = "a word is two letters or digits at least, and terms stand in as many texts as the settings ask for"
+            raise DataError("the texts hold no term to tell them by", found=texts[0] if len(texts) else None, fix=fix)
         share = 100 * found.unspaced / max(found.unspaced + found.spaced, 1)
         if share >= 1:
             log.warning(
@@ -161,17 +163,31 @@ class Tfidf:
     def count(self, texts: Texts) -> sp.csr_matrix:
         """Counts of the known terms (N, V)."""
         texts = normalised(texts, self.settings)
-        return csr(*self._index.count(texts.data, texts.offsets), (len(texts), len(self)), canonical=True)
+        return self._matrix(self._index.count(texts.data, texts.offsets))
 
     def encode(self, texts: Texts) -> sp.csr_matrix:
         """TF-IDF rows of unit length (N, V); a text without known terms has an empty row."""
         texts = normalised(texts, self.settings)
-        rows = self._index.encode(texts.data, texts.offsets, self.idf, self.settings.sublinear)
-        return csr(*rows, (len(texts), len(self)), canonical=True)
+        return self._matrix(self._index.encode(texts.data, texts.offsets, self.idf, self.settings.sublinear))
 
     def weigh(self, counts: sp.csr_matrix) -> sp.csr_matrix:
         """TF-IDF rows of unit length from counts."""
         return _with_data(counts, weigh(counts, self.idf, self.settings.sublinear))
+
+    def _matrix(self, arrays: Arrays) -> sp.csr_matrix:
+        """The matrix of CSR arrays. A single row, as a server has it, gets a copied frame: five times as fast."""
+        indptr, indices, data = arrays
+        if len(indptr) != 2:
+            return csr(indptr, indices, data, (len(indptr) - 1, len(self)), canonical=True)
+        row = copy.copy(self._frame)
+        row.indptr, row.indices, row.data = indptr.astype(np.int32), indices, data
+        return row
+
+    @functools.cached_property
+    def _frame(self) -> sp.csr_matrix:
+        frame = sp.csr_matrix((1, len(self)), dtype=np.float32)
+        frame.has_canonical_format = True
+        return frame
 
     def bm25(self, counts: sp.csr_matrix, k1: float = 1.2, b: float = 0.75) -> sp.csr_matrix:
         """BM25 weights: idf · tf·(k1 + 1) / (tf + k1·(1 − b + b·length/average)).
@@ -204,16 +220,15 @@ class Tfidf:
 def normalised(texts: Texts, settings: TfidfParameters) -> Texts:
     """Texts in one spelling (Unicode NFKC): é as one character or as two, full-width letters, half-width kana.
 
-    Only texts where it matters are looked at: those with such letters, or for n-grams of characters, which punctuation
-    is part of, all that are not plain ASCII.
+    Only texts where it matters are looked at: those with such letters, or, for n-grams of characters, with such
+    punctuation.
     """
     variants = _native.has_variants(texts.data, texts.offsets, words=settings.char_ngrams is None)
     if not variants.any():
         return texts
     rows = np.flatnonzero(variants)
-    places = np.arange(len(texts))
-    places[rows] = len(texts) + np.arange(len(rows))
-    return (texts + Texts.of([unicodedata.normalize("NFKC", text) for text in texts.take(rows)])).take(places)
+    new = Texts.of([unicodedata.normalize("NFKC", text) for text in texts.take(rows)])
+    return Texts(*_native.replace_texts(texts.data, texts.offsets, rows, new.data, new.offsets))
 
 
 def normalise_rows(matrix: sp.csr_matrix) -> sp.csr_matrix:

@@ -31,7 +31,7 @@ const Tables& tables() {
 const uint8_t* kind_table() { return tables().kind.data(); }
 const uint32_t* lower_table() { return tables().lower.data(); }
 
-// Which texts hold a character that Unicode normalisation may change: one that words are made of, or any but ASCII.
+// Which texts hold a character that Unicode normalisation may change: one that words are made of, or any.
 static Out<uint8_t> has_variants(In<uint8_t> data, In<int64_t> offsets, bool words) {
     const int64_t n = check_offsets(data, offsets);
     auto result = new_numpy<uint8_t>({size_t(n)});
@@ -39,13 +39,13 @@ static Out<uint8_t> has_variants(In<uint8_t> data, In<int64_t> offsets, bool wor
     {
         nb::gil_scoped_release nogil;
         const uint8_t* kinds = kind_table();
+        const uint8_t mask = words ? kVariant : kVariant | kOtherForm;
         parallel_for(n, 256, [&](int64_t i) {
             const uint8_t *p = data.data() + offsets.data()[i], *end = data.data() + offsets.data()[i + 1];
             out[i] = 0;
             while (p < end && !out[i]) {
                 if (end - p >= 8 && !(load8(p) & kHighs)) p += 8;  // ASCII has none
-                else if (const uint32_t code = next_code(p, end); code >= 0x80)
-                    out[i] = !words || (kinds[code] & kVariant);
+                else out[i] = (kinds[next_code(p, end)] & mask) != 0;
             }
         });
     }
