@@ -62,22 +62,6 @@ def test_take_and_masks(strings: list[str], data: st.DataObject) -> None:
     assert list(kept) == [s for s, keep in zip(expected, mask, strict=True) if keep]
 
 
-@given(LISTS, st.data())
-def test_replaced_texts(strings: list[str], data: st.DataObject) -> None:
-    strings = strings * data.draw(st.sampled_from([1, 1, 1, 300]))  # several blocks of rows
-    rows = sorted(data.draw(st.sets(st.integers(0, len(strings) - 1), max_size=20) if strings else st.just(set())))
-    new = Texts.of(data.draw(st.lists(ANY, min_size=len(rows), max_size=len(rows))))
-    texts, expected = Texts.of(["before", *strings])[1:], [utf8(s) for s in strings]
-    for row, text in zip(rows, new, strict=True):
-        expected[row] = text
-    found = _native.replace_texts(texts.data, texts.offsets, np.array(rows, np.int64), new.data, new.offsets)
-    assert list(Texts(*found)) == expected
-    for bad in ([len(strings)], [-1], [0, 0]):
-        twice = Texts.of(["x"] * len(bad))
-        with pytest.raises(ValueError, match="texts: row"):
-            _native.replace_texts(texts.data, texts.offsets, np.array(bad), twice.data, twice.offsets)
-
-
 INDEX = st.none() | st.integers(-25, 25)
 
 
@@ -128,16 +112,43 @@ def test_offsets_that_fall_or_reach_outside_are_refused(offsets: list[int]) -> N
     for kernel in (
         lambda: _native.count_words(data, cut),
         lambda: _native.hash_texts(data, cut),
-        lambda: terms.fit_terms(data, cut),
-        lambda: terms.fit_hashed(data, cut, 8),
+        lambda: terms.fit_terms(terms.Spelled(data, cut)),
+        lambda: terms.fit_terms(terms.Spelled(good.data, good.offsets, np.arange(len(cut) - 1), data, cut)),
+        lambda: terms.fit_hashed(terms.Spelled(data, cut), 8),
         lambda: _native.has_variants(data, cut),
         lambda: terms.TermIndex(data, cut),
-        lambda: index.count(data, cut),
+        lambda: index.count(terms.Spelled(data, cut)),
         lambda: _native.gather_texts(data, cut, np.arange(len(cut) - 1)),
     ):
         with pytest.raises(ValueError, match="texts: offsets"):
             kernel()
     assert _native.gather_texts(data, np.array([0, 2, 9], np.int64), np.array([0]))[0].tobytes() == b"ab"
+
+
+@given(LISTS, st.data())
+def test_texts_in_another_spelling_stand_for_those_at_their_rows(strings: list[str], data: st.DataObject) -> None:
+    strings = [*strings, "some words"] * data.draw(st.sampled_from([1, 1, 1, 300]))
+    rows = sorted(data.draw(st.sets(st.integers(0, len(strings) - 1), max_size=20)))
+    new = Texts.of(data.draw(st.lists(ANY, min_size=len(rows), max_size=len(rows))))
+    replaced = list(strings)
+    for row, text in zip(rows, new, strict=True):
+        replaced[row] = text
+    texts, expected = Texts.of(["before", *strings])[1:], Texts.of(replaced)
+    given = terms.Spelled(texts.data, texts.offsets, np.array(rows, np.int64), new.data, new.offsets)
+    for a, b in zip(
+        terms.fit_terms(given), terms.fit_terms(terms.Spelled(expected.data, expected.offsets)), strict=True
+    ):
+        assert (
+            all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+            if isinstance(a, tuple)
+            else (np.array_equal(a, b))
+        )
+    for bad in ([len(strings)], [-1], [0, 0]):
+        other = Texts.of(["x"] * len(bad))
+        with pytest.raises(ValueError, match="texts: row"):
+            terms.fit_terms(given._replace(rows=np.array(bad), new_data=other.data, new_offsets=other.offsets))
+    with pytest.raises(ValueError, match="texts: as many rows"):
+        terms.fit_terms(given._replace(rows=np.arange(len(rows) + 1)))
 
 
 def test_modules_that_native_code_names_exist() -> None:

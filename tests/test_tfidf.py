@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import longtail
 from longtail import _native
-from longtail._native.terms import Terms, fit_hashed
+from longtail._native.terms import Spelled, fit_hashed
 from longtail.core.errors import DataError, ParameterError
 from longtail.core.texts import Texts
 from longtail.encoders.tfidf import Tfidf, TfidfParameters, normalise_rows
@@ -269,7 +269,7 @@ LETTERS = st.text("abcxyzéßλж_0", min_size=2, max_size=30)
 def test_buckets_are_the_same_everywhere(words: list[str], buckets: int) -> None:
     buckets = min(buckets, 2**20 + 7) if len(words) > 1 else buckets % 2**21  # memory
     texts = Texts.of(words)
-    found = fit_hashed(texts.data, texts.offsets, buckets, Terms())
+    found = fit_hashed(Spelled(texts.data, texts.offsets), buckets)
     assert found.counts[1].tolist() == [literal_hash(word, buckets) for word in words]
 
 

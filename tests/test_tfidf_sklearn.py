@@ -42,7 +42,7 @@ def aligned(theirs: TfidfVectorizer, X: sp.csr_matrix, terms: list[str]) -> np.n
     return X[:, [theirs.vocabulary_[term] for term in terms]].toarray()
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(TEXTS, ANALYSERS, st.integers(1, 3), st.sampled_from([1.0, 0.9, 0.5, 0.34]), st.booleans())
 def test_same_vocabulary_and_matrix(
     texts: list[str], analyser: tuple[dict, dict], min_texts: int, max_share: float, sublinear: bool

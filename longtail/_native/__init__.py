@@ -65,17 +65,6 @@ def gather_texts(
     return _kernels.gather_texts(data, offsets, np.ascontiguousarray(rows, np.int64))
 
 
-def replace_texts(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    new_data: NDArray[np.uint8],
-    new_offsets: NDArray[np.int64],
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Data and offsets of the texts, with others in the place of those at `rows`, which rise."""
-    return _kernels.replace_texts(data, offsets, np.ascontiguousarray(rows, np.int64), new_data, new_offsets)
-
-
 def count_words(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
     """Words of each text: runs of anything but white space."""
     return _kernels.count_words(data, offsets)

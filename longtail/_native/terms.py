@@ -31,6 +31,17 @@ class Terms(NamedTuple):
 WORDS = Terms()
 
 
+class Spelled(NamedTuple):
+    """Texts (UTF-8 and offsets), and those that stand for some of them, at `rows`, which rise: the same in another
+    spelling, without a copy of all."""
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int64] = np.empty(0, np.int64)
+    new_data: NDArray[np.uint8] = np.empty(0, np.uint8)
+    new_offsets: NDArray[np.int64] = np.zeros(1, np.int64)
+
+
 class TermCounts(NamedTuple):
     """What `fit_terms` found: the vocabulary (UTF-8 and offsets), in how many texts each term stands, how many
     terms, the first, are of words, and the counts as CSR arrays; how many characters were in scripts without
@@ -56,8 +67,7 @@ class HashedCounts(NamedTuple):
 
 
 def fit_terms(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
+    texts: Spelled,
     terms: Terms = WORDS,
     *,
     min_texts: int = 1,
@@ -70,12 +80,11 @@ def fit_terms(
     both sorted by their bytes.
     """
     most = -1 if limit is None else limit
-    return TermCounts(*_kernels.fit_terms(data, offsets, *terms.flat(), min_texts, max_texts, most))
+    return TermCounts(*_kernels.fit_terms(*texts, *terms.flat(), min_texts, max_texts, most))
 
 
 def fit_hashed(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
+    texts: Spelled,
     buckets: int,
     terms: Terms = WORDS,
     *,
@@ -83,7 +92,7 @@ def fit_hashed(
     max_texts: int = 2**62,
 ) -> HashedCounts:
     """Count the terms of texts by bucket, leaving out those not in `min_texts` to `max_texts` texts."""
-    return HashedCounts(*_kernels.fit_hashed(data, offsets, *terms.flat(), buckets, min_texts, max_texts))
+    return HashedCounts(*_kernels.fit_hashed(*texts, *terms.flat(), buckets, min_texts, max_texts))
 
 
 class TermIndex:
@@ -94,15 +103,13 @@ class TermIndex:
     ):
         self._index = _kernels.TermIndex(data, offsets, len(offsets) - 1 if words is None else words, *terms.flat())
 
-    def count(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Arrays:
+    def count(self, texts: Spelled) -> Arrays:
         """CSR arrays of the counts of known terms."""
-        return self._index.count(data, offsets)
+        return self._index.count(*texts)
 
-    def encode(
-        self, data: NDArray[np.uint8], offsets: NDArray[np.int64], idf: NDArray[np.float32], sublinear: bool
-    ) -> Arrays:
+    def encode(self, texts: Spelled, idf: NDArray[np.float32], sublinear: bool) -> Arrays:
         """CSR arrays of the counts of known terms, weighed as by `weigh`."""
-        return self._index.encode(data, offsets, idf, sublinear)
+        return self._index.encode(*texts, idf, sublinear)
 
 
 class HashIndex(TermIndex):

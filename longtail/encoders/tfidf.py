@@ -20,6 +20,7 @@ from longtail._native.terms import (
     Arrays,
     HashedCounts,
     HashIndex,
+    Spelled,
     TermCounts,
     TermIndex,
     Terms,
@@ -118,22 +119,14 @@ class Tfidf:
     def fit(cls, texts: Texts, settings: TfidfParameters | None = None) -> tuple[Tfidf, sp.csr_matrix]:
         """The encoder of a set of texts, and their term counts (N, V), which need not be counted again."""
         settings = settings or TfidfParameters()
-        texts = normalised(texts, settings)
-        most = max(int(settings.max_share * len(texts)), 1)
+        spelled = normalised(texts, settings)
+        least, most = settings.min_texts, max(int(settings.max_share * len(texts)), 1)
         found: TermCounts | HashedCounts
         if settings.hashing is None:
-            found = fit_terms(
-                texts.data,
-                texts.offsets,
-                settings.terms(),
-                min_texts=settings.min_texts,
-                max_texts=most,
-                limit=settings.limit,
-            )
+            found = fit_terms(spelled, settings.terms(), min_texts=least, max_texts=most, limit=settings.limit)
             terms, words = Texts(found.data, found.offsets), found.words
         else:
-            buckets, least = settings.hashing, settings.min_texts
-            found = fit_hashed(texts.data, texts.offsets, buckets, settings.terms(), min_texts=least, max_texts=most)
+            found = fit_hashed(spelled, settings.hashing, settings.terms(), min_texts=least, max_texts=most)
             terms, words = Texts.of([]), 0
         if not found.texts_with.any():
             fix = "a word is two letters or digits at least, and terms stand in as many texts as the settings ask for"
@@ -162,13 +155,12 @@ class Tfidf:
 
     def count(self, texts: Texts) -> sp.csr_matrix:
         """Counts of the known terms (N, V)."""
-        texts = normalised(texts, self.settings)
-        return self._matrix(self._index.count(texts.data, texts.offsets))
+        return self._matrix(self._index.count(normalised(texts, self.settings)))
 
     def encode(self, texts: Texts) -> sp.csr_matrix:
         """TF-IDF rows of unit length (N, V); a text without known terms has an empty row."""
-        texts = normalised(texts, self.settings)
-        return self._matrix(self._index.encode(texts.data, texts.offsets, self.idf, self.settings.sublinear))
+        spelled = normalised(texts, self.settings)
+        return self._matrix(self._index.encode(spelled, self.idf, self.settings.sublinear))
 
     def weigh(self, counts: sp.csr_matrix) -> sp.csr_matrix:
         """TF-IDF rows of unit length from counts."""
@@ -217,7 +209,7 @@ class Tfidf:
         return cls(terms, meta["words"], arrays["terms.texts"], meta["texts"], meta["average"], settings)
 
 
-def normalised(texts: Texts, settings: TfidfParameters) -> Texts:
+def normalised(texts: Texts, settings: TfidfParameters) -> Spelled:
     """Texts in one spelling (Unicode NFKC): é as one character or as two, full-width letters, half-width kana.
 
     Only texts where it matters are looked at: those with such letters, or, for n-grams of characters, with such
@@ -225,10 +217,10 @@ def normalised(texts: Texts, settings: TfidfParameters) -> Texts:
     """
     variants = _native.has_variants(texts.data, texts.offsets, words=settings.char_ngrams is None)
     if not variants.any():
-        return texts
+        return Spelled(texts.data, texts.offsets)
     rows = np.flatnonzero(variants)
     new = Texts.of([unicodedata.normalize("NFKC", text) for text in texts.take(rows)])
-    return Texts(*_native.replace_texts(texts.data, texts.offsets, rows, new.data, new.offsets))
+    return Spelled(texts.data, texts.offsets, rows, new.data, new.offsets)
 
 
 def normalise_rows(matrix: sp.csr_matrix) -> sp.csr_matrix:

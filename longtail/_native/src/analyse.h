@@ -26,7 +26,7 @@ inline Terms make_terms(int least, int most, int char_least, int char_most, bool
 }
 
 // A source has
-//   Node word(string_view)                    a word
+//   Node word(string_view, tag)               a word
 //   Node extend(Node prefix, Node word, size) the n-gram of `size` words that ends with this word
 //   int64_t term(Node, size)                  the number of an n-gram, −1 if it is not wanted
 //   int64_t gram(string_view)                 the number of a character n-gram, −1 if it is not wanted
@@ -75,8 +75,8 @@ private:
     void word_grams(const uint8_t* p, const uint8_t* end, Counter& counter) {
         Node before[kMostWords + 1] = {};  // before[n]: the n-gram that ends at the word before
         int64_t seen = 0;
-        words_.run(p, end, [&](std::string_view text) {
-            const Node word = source_.word(text);
+        words_.run(p, end, [&](std::string_view text, uint64_t tag) {
+            const Node word = source_.word(text, tag);
             const int longest = static_cast<int>(std::min<int64_t>(terms_.most, ++seen));
             for (int size = longest; size >= 1; size--) {
                 const Node node = size == 1 ? word : source_.extend(before[size - 1], word, size);

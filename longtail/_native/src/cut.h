@@ -5,19 +5,18 @@
 #include <string_view>
 #include <vector>
 
+#include "string_map.h"
 #include "unicode.h"
+#include "utf8.h"
 
 namespace longtail {
 
-// ASCII bytes at a glance: lower-cased where they belong to a word, else kNoWord; lower-cased or kBlank.
-constexpr uint8_t kNoWord = 0, kBlank = 0xFF, kNotAscii = 0xFE;
+constexpr uint8_t kBlank = 0xFF, kNotAscii = 0xFE;  // beside the lower case of ASCII characters
 struct AsciiTable {
-    uint8_t word[256], lower[256];
+    uint8_t lower[256];
     AsciiTable() {
-        for (int c = 0; c < 256; c++) {
-            word[c] = c < 128 && (char_kind(c) & kLetterMask) ? static_cast<uint8_t>(char_lower(c)) : kNoWord;
+        for (int c = 0; c < 256; c++)
             lower[c] = c >= 128 ? kNotAscii : char_kind(c) & kSpace ? kBlank : static_cast<uint8_t>(char_lower(c));
-        }
     }
 };
 inline const AsciiTable& ascii_table() {
@@ -25,8 +24,45 @@ inline const AsciiTable& ascii_table() {
     return made;
 }
 
-// Calls word(string_view) for each word of a text, in order: runs of at least two word characters, lower-cased. In
-// scripts written without spaces every character and every pair of neighbours is a word of its own.
+// Eight bytes looked at together, the first lowest.
+struct Eight {
+    uint64_t lower;    // upper-case letters of ASCII in lower case, all else as it is
+    uint64_t word;     // the high bit of each byte that is an ASCII letter, digit or underscore
+    uint64_t foreign;  // and of each that is no ASCII
+};
+
+inline Eight look_at(uint64_t bytes) {
+    const uint64_t low = bytes & ~kHighs, foreign = bytes & kHighs;
+    // the high bit where a byte below 0x80 is at least `first`
+    const auto from = [](uint64_t x, uint64_t first) { return x + kOnes * (0x80 - first); };
+    const uint64_t folded = low | kOnes * 0x20;
+    const uint64_t letter = from(folded, 'a') & ~from(folded, 'z' + 1);
+    const uint64_t digit = from(low, '0') & ~from(low, '9' + 1);
+    const uint64_t underscore = from(low, '_') & ~from(low, '_' + 1);
+    const uint64_t cased = letter & kHighs & ~foreign;
+    return {bytes | cased >> 2, (letter | digit | underscore) & kHighs & ~foreign, foreign};
+}
+
+inline Eight look_at(const uint8_t* p, const uint8_t* end) {
+    const char* text = reinterpret_cast<const char*>(p);
+    return look_at(end - p >= 8 ? load_ordered8(text) : pack_short(text, end - p));
+}
+
+// How many bytes stand before the first high bit; eight if none does.
+inline int bytes_before(uint64_t highs) {
+    if (!highs) return 8;
+#if defined(__GNUC__)
+    return __builtin_ctzll(highs) / 8;
+#else
+    int n = 0;
+    for (; !(highs & 0x80); highs >>= 8) n++;
+    return n;
+#endif
+}
+
+// Calls word(text, tag) for each word of a text, in order: runs of at least two word characters, lower-cased, and what
+// a StringMap knows them by. In scripts written without spaces every character and every pair of neighbours is a word of
+// its own.
 class WordCutter {
 public:
     int64_t unspaced = 0;  // characters seen in such scripts
@@ -35,54 +71,69 @@ public:
     template <typename Word>
     void run(const uint8_t* p, const uint8_t* end, Word word) {
         while (p < end) {
-            if (ascii_.word[*p]) {
-                p = one_word(p, end, word);
-            } else if (*p < 0x80) {
-                p++;
-            } else {
-                const uint8_t* start = p;
-                const uint32_t code = next_code(p, end);
-                const uint8_t kind = kinds_[code] & kLetterMask;
-                if (kind == kWord) p = one_word(start, end, word);
-                if (kind == kUnspaced) p = characters(p, end, code, word);
+            const Eight here = look_at(p, end);
+            const int skipped = bytes_before(here.word | here.foreign);
+            if (skipped) {
+                if (skipped >= end - p) return;  // zeros were looked at behind the end
+                p += skipped;
+                continue;
             }
+            // most words end within eight bytes, all of ASCII
+            const int length = bytes_before(~here.word & kHighs);
+            if (length > 0 && length < 8 && !(here.foreign >> 8 * length & 0x80)) {
+                if (length >= 2) short_word(here.lower & ((uint64_t(1) << 8 * length) - 1), length, word);
+                p += length;
+                continue;
+            }
+            const uint8_t* start = p;
+            const uint32_t code = next_code(p, end);
+            const uint8_t kind = kinds_[code] & kLetterMask;
+            if (kind == kWord) p = long_word(start, end, word);
+            if (kind == kUnspaced) p = characters(p, end, code, word);
         }
     }
 
 private:
-    const AsciiTable& ascii_ = ascii_table();
     const uint8_t* kinds_ = kind_table();
     std::string text_;
 
     template <typename Word>
-    const uint8_t* one_word(const uint8_t* p, const uint8_t* end, Word& word) {
-        const uint8_t* start = p;
-        bool as_it_is = true;  // most words are in lower case: no need to copy them
-        while (p < end && ascii_.word[*p]) as_it_is &= ascii_.word[*p] == *p, p++;
-        if (p == end || *p < 0x80) {
-            if (p - start < 2) return p;
-            words++;
-            if (as_it_is) {
-                word(std::string_view(reinterpret_cast<const char*>(start), p - start));
-                return p;
-            }
-            text_.resize(p - start);
-            for (size_t i = 0; i < text_.size(); i++) text_[i] = static_cast<char>(ascii_.word[start[i]]);
-            word(std::string_view(text_));
-            return p;
-        }
+    void short_word(uint64_t tag, int length, Word& word) {
+        const uint64_t bytes = in_order(tag);
+        words++;
+        word(std::string_view(reinterpret_cast<const char*>(&bytes), length), tag);
+    }
+
+    template <typename Word>
+    void tell(std::string_view text, Word& word) {
+        word(text, tag_of(text));
+    }
+
+    template <typename Word>
+    const uint8_t* long_word(const uint8_t* p, const uint8_t* end, Word& word) {
         text_.clear();
         int64_t length = 0;
-        for (p = start; p < end; length++) {
+        while (p < end) {
+            if (end - p >= 8) {
+                const Eight here = look_at(p, end);
+                const int more = bytes_before(~here.word & kHighs);
+                const uint64_t bytes = in_order(here.lower);
+                text_.append(reinterpret_cast<const char*>(&bytes), more);
+                length += more;
+                p += more;
+                if (more == 8) continue;
+                if (!(here.foreign >> 8 * more & 0x80)) break;
+            }
             const uint8_t* next = p;
             const uint32_t code = next_code(next, end);
             if ((kinds_[code] & kLetterMask) != kWord) break;
             append_utf8(text_, char_lower(code));
+            length++;
             p = next;
         }
         if (length < 2) return p;
         words++;
-        word(std::string_view(text_));
+        tell(text_, word);
         return p;
     }
 
@@ -92,8 +143,8 @@ private:
         for (;;) {  // text_ holds the character before, if there is one
             const size_t before = text_.size();
             append_utf8(text_, char_lower(code));
-            word(std::string_view(text_).substr(before));
-            if (before) word(std::string_view(text_));
+            tell(std::string_view(text_).substr(before), word);
+            if (before) tell(text_, word);
             text_.erase(0, before);
             unspaced++;
             const uint8_t* next = p;

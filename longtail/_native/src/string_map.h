@@ -61,6 +61,12 @@ inline uint64_t tag_of(std::string_view text) {
 inline uint64_t hash_tag(uint64_t tag, size_t size) { return scramble(tag ^ size * 0xC2B2AE3D27D4EB4Full); }
 inline uint64_t hash_string(std::string_view text) { return hash_tag(tag_of(text), text.size()); }
 
+// Where in a table of 2^(64 − shift) slots a search begins: one multiplication, whose top bits hang on all others.
+inline size_t first_slot(uint64_t key, int shift) {
+    key ^= key >> 32;
+    return static_cast<size_t>(key * 0x9E3779B97F4A7C15ull >> shift);
+}
+
 class StringMap {
 public:
     StringMap() : slots_(1 << 10) {}
@@ -70,13 +76,12 @@ public:
         return {arena_.data() + starts_[id], static_cast<size_t>(starts_[id + 1] - starts_[id])};
     }
 
-    int64_t find(std::string_view text) const {
-        const uint64_t tag = tag_of(text);
-        return slots_[locate(text, tag)].id;  // an empty slot has −1
-    }
+    // `tag` is tag_of(text), which the caller may know already.
+    int64_t find(std::string_view text, uint64_t tag) const { return slots_[locate(text, tag)].id; }  // −1: none
+    int64_t find(std::string_view text) const { return find(text, tag_of(text)); }
+    int64_t insert(std::string_view text) { return insert(text, tag_of(text)); }
 
-    int64_t insert(std::string_view text) {
-        const uint64_t tag = tag_of(text);
+    int64_t insert(std::string_view text, uint64_t tag) {
         size_t at = locate(text, tag);
         if (slots_[at].id >= 0) return slots_[at].id;
         if (static_cast<size_t>(size() + 1) * 2 > slots_.size()) {
@@ -99,13 +104,16 @@ private:
         int32_t id = -1;
         uint32_t length = 0;
     };
-    std::vector<Slot> slots_;  // a power of two
+    std::vector<Slot> slots_;  // 2^(64 − shift_)
+    int shift_ = 64 - 10;
     std::vector<int64_t> starts_{0};
     std::vector<char> arena_;
 
+    size_t begin(uint64_t tag, size_t size) const { return first_slot(tag ^ size * 0xC2B2AE3D27D4EB4Full, shift_); }
+
     size_t locate(std::string_view text, uint64_t tag) const {
         const size_t mask = slots_.size() - 1;
-        for (size_t at = hash_tag(tag, text.size()) & mask;; at = (at + 1) & mask) {
+        for (size_t at = begin(tag, text.size());; at = (at + 1) & mask) {
             const Slot& slot = slots_[at];
             if (slot.id < 0) return at;
             if (slot.tag == tag && slot.length == static_cast<uint32_t>(text.size()) &&
@@ -117,10 +125,11 @@ private:
     void grow() {
         std::vector<Slot> old(slots_.size() * 2);
         old.swap(slots_);
+        shift_--;
         const size_t mask = slots_.size() - 1;
         for (const Slot& slot : old) {
             if (slot.id < 0) continue;
-            size_t at = hash_tag(slot.tag, slot.length) & mask;
+            size_t at = begin(slot.tag, slot.length);
             while (slots_[at].id >= 0) at = (at + 1) & mask;
             slots_[at] = slot;
         }
@@ -157,21 +166,26 @@ private:
         uint64_t key = 0;
         int32_t id = -1;
     };
-    std::vector<Slot> slots_;  // a power of two
+    std::vector<Slot> slots_;  // 2^(64 − shift_)
+    int shift_ = 64 - 8;
     std::vector<uint64_t> keys_;
+
+    // halves multiplied apart, since the numbers in a pair are small and close to each other
+    size_t begin(uint64_t key) const { return first_slot(key * 0xFF51AFD7ED558CCDull, shift_); }
 
     size_t locate(uint64_t key) const {
         const size_t mask = slots_.size() - 1;
-        size_t at = scramble(key) & mask;
+        size_t at = begin(key);
         while (slots_[at].id >= 0 && slots_[at].key != key) at = (at + 1) & mask;
         return at;
     }
 
     void grow() {
         slots_.assign(slots_.size() * 2, Slot());
+        shift_--;
         const size_t mask = slots_.size() - 1;
         for (size_t id = 0; id < keys_.size(); id++) {
-            size_t at = scramble(keys_[id]) & mask;
+            size_t at = begin(keys_[id]);
             while (slots_[at].id >= 0) at = (at + 1) & mask;
             slots_[at] = {keys_[id], static_cast<int32_t>(id)};
         }

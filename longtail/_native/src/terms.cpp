@@ -13,23 +13,25 @@ constexpr int64_t kCountBytes = 1 << 18;  // texts of a block that is only count
 
 // Counts the terms of the texts first … last − 1.
 template <typename Source, typename Row>
-void count_texts(Analyser<Source>& analyser, const uint8_t* data, const int64_t* cut, int64_t first, int64_t last,
-                 Rows& rows, Row row) {
+void count_texts(Analyser<Source>& analyser, const SpelledTexts& texts, int64_t first, int64_t last, Rows& rows,
+                 Row row) {
     Counter counter;
-    for (int64_t text = first; text < last; text++) {
-        analyser.run(data + cut[text], data + cut[text + 1], counter);
+    texts.each(first, last, [&](const uint8_t* p, const uint8_t* end) {
+        analyser.run(p, end, counter);
         const size_t start = rows.counts.size();
         counter.empty([&](Count count) { rows.counts.push_back(count); });
         rows.ends.push_back(static_cast<int64_t>(rows.counts.size()));
         row(rows.counts.data() + start, static_cast<int64_t>(rows.counts.size() - start));
-    }
+    });
 }
 
-nb::tuple fit_terms(In<uint8_t> data, In<int64_t> offsets, int least, int most, int char_least, int char_most,
-                    bool within, int64_t min_texts, int64_t max_texts, int64_t limit) {
-    const int64_t n = check_offsets(data, offsets);
+nb::tuple fit_terms(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                    In<int64_t> new_offsets, int least, int most, int char_least, int char_most, bool within,
+                    int64_t min_texts, int64_t max_texts, int64_t limit) {
+    const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+    const int64_t n = texts.size();
     const Terms terms = make_terms(least, most, char_least, char_most, within);
-    const std::vector<int64_t> starts = cut_blocks(offsets.data(), n, kFitBytes);
+    const std::vector<int64_t> starts = cut_blocks(texts.offsets(), n, kFitBytes);
     std::vector<Block> blocks(starts.size() - 1);
     std::vector<Rows> rows(blocks.size());
     std::vector<int64_t> unspaced(blocks.size()), words(blocks.size());
@@ -39,7 +41,7 @@ nb::tuple fit_terms(In<uint8_t> data, In<int64_t> offsets, int least, int most, 
         parallel_for(static_cast<int64_t>(blocks.size()), 1, [&](int64_t b) {
             Block& block = blocks[b];
             Analyser<Found> analyser(terms, block.found);
-            count_texts(analyser, data.data(), offsets.data(), starts[b], starts[b + 1], rows[b],
+            count_texts(analyser, texts, starts[b], starts[b + 1], rows[b],
                         [&](const Count* counts, int64_t size) { block.add(counts, size); });
             block.close();
             unspaced[b] = analyser.unspaced();
@@ -68,7 +70,7 @@ struct Hashed {
     uint64_t buckets;
     const uint8_t* kept = nullptr;  // of each bucket; none: all are
 
-    Node word(std::string_view text) const { return hash_string(text); }
+    Node word(std::string_view text, uint64_t tag) const { return hash_tag(tag, text.size()); }
     Node extend(Node prefix, Node word, int) const { return scramble(prefix + 0x9E3779B97F4A7C15ull) ^ word; }
     int64_t term(Node node, int) const { return bucket(node); }
     int64_t gram(std::string_view text) const { return bucket(hash_string(text) ^ 0xD6E8FEB86659FD93ull); }
@@ -85,12 +87,14 @@ void check_buckets(int64_t buckets) {
 }
 
 // In how many texts each bucket stands, 0 for those that are dropped, and the counts.
-nb::tuple fit_hashed(In<uint8_t> data, In<int64_t> offsets, int least, int most, int char_least, int char_most,
-                     bool within, int64_t buckets, int64_t min_texts, int64_t max_texts) {
-    const int64_t n = check_offsets(data, offsets);
+nb::tuple fit_hashed(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                     In<int64_t> new_offsets, int least, int most, int char_least, int char_most, bool within,
+                     int64_t buckets, int64_t min_texts, int64_t max_texts) {
+    const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+    const int64_t n = texts.size();
     check_buckets(buckets);
     const Terms terms = make_terms(least, most, char_least, char_most, within);
-    const std::vector<int64_t> starts = cut_blocks(offsets.data(), n, kCountBytes);
+    const std::vector<int64_t> starts = cut_blocks(texts.offsets(), n, kCountBytes);
     std::vector<Rows> rows(starts.size() - 1);
     std::vector<int64_t> unspaced(rows.size()), words(rows.size());
     auto texts_with = new_numpy<int64_t>({size_t(buckets)});
@@ -101,7 +105,7 @@ nb::tuple fit_hashed(In<uint8_t> data, In<int64_t> offsets, int least, int most,
         parallel_for(static_cast<int64_t>(rows.size()), 1, [&](int64_t b) {
             Hashed source{static_cast<uint64_t>(buckets)};
             Analyser<Hashed> analyser(terms, source);
-            count_texts(analyser, data.data(), offsets.data(), starts[b], starts[b + 1], rows[b],
+            count_texts(analyser, texts, starts[b], starts[b + 1], rows[b],
                         [&](const Count* counts, int64_t size) {
                             for (int64_t i = 0; i < size; i++)
                                 seen[id_of(counts[i])].fetch_add(1, std::memory_order_relaxed);
@@ -132,7 +136,7 @@ struct Known {
     std::vector<int32_t> term_of[kMostWords];  // of each n-gram; −1 if others only begin or end with it
     int64_t first_gram = 0;
 
-    Node word(std::string_view text) const { return static_cast<Node>(words.find(text)); }
+    Node word(std::string_view text, uint64_t tag) const { return static_cast<Node>(words.find(text, tag)); }
     Node extend(Node prefix, Node word, int size) const {
         return prefix < 0 || word < 0 ? -1 : static_cast<Node>(longer[size - 2].find(PairMap::pair(prefix, word)));
     }
@@ -164,17 +168,17 @@ struct Known {
 
 // Counts of the terms of texts, or (idf given) rows of TF-IDF.
 template <typename Source>
-nb::tuple count_terms(const Terms& terms, const Source& source, int64_t bound, const In<uint8_t>& data,
-                      const In<int64_t>& offsets, const In<float>* idf = nullptr, bool sublinear = false) {
-    const int64_t n = check_offsets(data, offsets);
+nb::tuple count_terms(const Terms& terms, const Source& source, int64_t bound, const SpelledTexts& texts,
+                      const In<float>* idf = nullptr, bool sublinear = false) {
+    const int64_t n = texts.size();
     check(!idf || static_cast<int64_t>(idf->shape(0)) == bound, "terms: idf is not of the vocabulary's size");
-    const std::vector<int64_t> starts = cut_blocks(offsets.data(), n, kCountBytes);
+    const std::vector<int64_t> starts = cut_blocks(texts.offsets(), n, kCountBytes);
     std::vector<Rows> rows(starts.size() - 1);
     {
         nb::gil_scoped_release nogil;
         parallel_for(static_cast<int64_t>(rows.size()), 1, [&](int64_t b) {
             Analyser<const Source> analyser(terms, source);
-            count_texts(analyser, data.data(), offsets.data(), starts[b], starts[b + 1], rows[b],
+            count_texts(analyser, texts, starts[b], starts[b + 1], rows[b],
                         [](const Count*, int64_t) {});
             sort_rows(rows[b], bound);
         });
@@ -203,11 +207,15 @@ public:
             else known_.add_gram(term, static_cast<int32_t>(i));
         }
     }
-    nb::tuple count(In<uint8_t> data, In<int64_t> offsets) const {
-        return count_terms(terms_, known_, size_, data, offsets);
+    nb::tuple count(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                    In<int64_t> new_offsets) const {
+        const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+        return count_terms(terms_, known_, size_, texts);
     }
-    nb::tuple encode(In<uint8_t> data, In<int64_t> offsets, In<float> idf, bool sublinear) const {
-        return count_terms(terms_, known_, size_, data, offsets, &idf, sublinear);
+    nb::tuple encode(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                     In<int64_t> new_offsets, In<float> idf, bool sublinear) const {
+        const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+        return count_terms(terms_, known_, size_, texts, &idf, sublinear);
     }
 
 private:
@@ -223,11 +231,15 @@ public:
           kept_(kept.data(), kept.data() + kept.shape(0)) {
         check_buckets(static_cast<int64_t>(kept_.size()));
     }
-    nb::tuple count(In<uint8_t> data, In<int64_t> offsets) const {
-        return count_terms(terms_, source(), kept_.size(), data, offsets);
+    nb::tuple count(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                    In<int64_t> new_offsets) const {
+        const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+        return count_terms(terms_, source(), kept_.size(), texts);
     }
-    nb::tuple encode(In<uint8_t> data, In<int64_t> offsets, In<float> idf, bool sublinear) const {
-        return count_terms(terms_, source(), kept_.size(), data, offsets, &idf, sublinear);
+    nb::tuple encode(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                     In<int64_t> new_offsets, In<float> idf, bool sublinear) const {
+        const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+        return count_terms(terms_, source(), kept_.size(), texts, &idf, sublinear);
     }
 
 private:

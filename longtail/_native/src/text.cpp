@@ -1,4 +1,4 @@
-// Kernels over many texts in one buffer: gathering and replacing rows, counting words, hashing.
+// Kernels over many texts in one buffer: gathering rows, counting words, hashing.
 #include "text.h"
 
 #include "unicode.h"
@@ -14,6 +14,15 @@ int64_t check_offsets(const In<uint8_t>& data, const In<int64_t>& offsets) {
     for (int64_t i = 0; i < n; i++) falls |= cut[i + 1] < cut[i];
     check(!falls, "texts: offsets fall");
     return n;
+}
+
+SpelledTexts::SpelledTexts(const In<uint8_t>& data, const In<int64_t>& offsets, const In<int64_t>& rows,
+                           const In<uint8_t>& new_data, const In<int64_t>& new_offsets)
+    : data_(data.data()), new_data_(new_data.data()), cut_(offsets.data()), new_cut_(new_offsets.data()),
+      rows_(rows.data()), size_(check_offsets(data, offsets)), replaced_(check_offsets(new_data, new_offsets)) {
+    check(replaced_ == static_cast<int64_t>(rows.shape(0)), "texts: as many rows as other spellings are needed");
+    for (int64_t j = 0; j < replaced_; j++)
+        check(rows_[j] >= 0 && rows_[j] < size_ && (j == 0 || rows_[j - 1] < rows_[j]), "texts: row out of range");
 }
 
 namespace {
@@ -40,43 +49,6 @@ nb::tuple gather_texts(In<uint8_t> data, In<int64_t> offsets, In<int64_t> rows) 
         });
     }
     return nb::make_tuple(new_data, new_offsets);
-}
-
-// The texts with others in the place of those at `rows`, which rise.
-nb::tuple replace_texts(In<uint8_t> data, In<int64_t> offsets, In<int64_t> rows, In<uint8_t> new_data,
-                        In<int64_t> new_offsets) {
-    const int64_t n = check_offsets(data, offsets), m = check_offsets(new_data, new_offsets);
-    const int64_t *cut = offsets.data(), *new_cut = new_offsets.data(), *at = rows.data();
-    check(m == static_cast<int64_t>(rows.shape(0)), "texts: as many rows as texts to put there are needed");
-    for (int64_t j = 0; j < m; j++)
-        check(at[j] >= 0 && at[j] < n && (j == 0 || at[j - 1] < at[j]), "texts: row out of range");
-    auto out_offsets = new_numpy<int64_t>({size_t(n + 1)});
-    int64_t* out_cut = out_offsets.data();
-    out_cut[0] = 0;
-    for (int64_t i = 0, j = 0; i < n; i++) {
-        const bool swapped = j < m && at[j] == i;
-        out_cut[i + 1] = out_cut[i] + (swapped ? new_cut[j + 1] - new_cut[j] : cut[i + 1] - cut[i]);
-        j += swapped;
-    }
-    auto out_data = new_numpy<uint8_t>({size_t(out_cut[n])});
-    uint8_t* out = out_data.data();
-    {
-        nb::gil_scoped_release nogil;
-        // between two replaced texts all others are one stretch; long ones are cut for the sake of the threads
-        constexpr int64_t kRows = 1024;
-        parallel_for((n + kRows - 1) / kRows, 1, [&](int64_t block) {
-            const int64_t last = std::min(n, (block + 1) * kRows);
-            int64_t j = std::lower_bound(at, at + m, block * kRows) - at;
-            for (int64_t i = block * kRows; i < last; j++) {
-                const int64_t stop = j < m ? std::min(at[j], last) : last;
-                std::memcpy(out + out_cut[i], data.data() + cut[i], cut[stop] - cut[i]);
-                if (j < m && stop == at[j] && stop < last)
-                    std::memcpy(out + out_cut[stop], new_data.data() + new_cut[j], new_cut[j + 1] - new_cut[j]);
-                i = stop + 1;
-            }
-        });
-    }
-    return nb::make_tuple(out_data, out_offsets);
 }
 
 // of(p, end) for the bytes of each text.
@@ -160,7 +132,6 @@ Out<uint64_t> hash_texts(In<uint8_t> data, In<int64_t> offsets, uint64_t seed, b
 
 void bind_text(nb::module_& m) {
     m.def("gather_texts", &gather_texts);
-    m.def("replace_texts", &replace_texts);
     m.def("count_words", &count_words);
     m.def("hash_texts", &hash_texts);
 }

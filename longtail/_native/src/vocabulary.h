@@ -18,7 +18,7 @@ struct Found {
     StringMap words, grams;
     PairMap longer[kMostWords - 1];
 
-    Node word(std::string_view text) { return static_cast<Node>(words.insert(text)); }
+    Node word(std::string_view text, uint64_t tag) { return static_cast<Node>(words.insert(text, tag)); }
     Node extend(Node prefix, Node word, int size) {
         return static_cast<Node>(longer[size - 2].insert(PairMap::pair(prefix, word)));
     }
