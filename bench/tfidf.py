@@ -55,7 +55,7 @@ def theirs(texts: list[str], settings: dict[str, Any]) -> tuple[Times, Any, list
 
 
 def apart(texts: list[str], name: str) -> str:
-    """How far the two matrices of plain ASCII texts are apart. Beyond ASCII they differ on purpose (docs/features.md)."""
+    """How far the two matrices of ASCII texts are apart. Beyond ASCII they differ on purpose (docs/features.md)."""
     plain = [text for text in texts if text.isascii()][:3000]
     _, X, ours_terms = ours(Texts.of(plain), SETTINGS[name][0])
     _, Y, theirs_terms = theirs(plain, SETTINGS[name][1])
@@ -93,16 +93,14 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- |")
     told = []
     for name in args.only or SETTINGS:
-        runs = []
-        for _ in range(args.repeats):
-            runs.append((ours(texts, SETTINGS[name][0])[0], theirs(strings, SETTINGS[name][1])[0]))
+        mine, other = SETTINGS[name]
+        runs = [(ours(texts, mine)[0], theirs(strings, other)[0]) for _ in range(args.repeats)]
         told.append(f"{name}, up to 3,000 texts in plain ASCII: {apart(strings, name)}")
         for step in ("fit", "encode"):
-            (mine, mine_cpu), (other, other_cpu) = (
+            (a, a_cpu), (b, b_cpu) = (
                 [statistics.median(run[side][step][clock] for run in runs) for clock in (0, 1)] for side in (0, 1)
             )
-            seconds = f"{mine:.2f} ({mine_cpu:.2f}) | {other:.2f} ({other_cpu:.2f})"
-            print(f"| {name} | {step} | {seconds} | {other / mine:.1f}× |", flush=True)
+            print(f"| {name} | {step} | {a:.2f} ({a_cpu:.2f}) | {b:.2f} ({b_cpu:.2f}) | {b / a:.1f}× |", flush=True)
     print(*told, sep="\n")
     single(texts, "council regulation on fishery products from norway and iceland")
 

@@ -61,7 +61,7 @@ def test_against_the_definition(texts: list[str], ngrams: int, min_texts: int, s
 
 SETTINGS = [
     {},
-    {"ngrams": 3, "shortest": 2, "min_texts": 2},
+    {"ngrams": 3, "min_ngrams": 2, "min_texts": 2},
     {"ngrams": 2, "limit": 500},
     {"ngrams": 0, "char_ngrams": "2-4"},
     {"ngrams": 2, "char_ngrams": 3, "char_within": False, "limit": 300},
@@ -215,7 +215,7 @@ def test_lengths_of_character_ngrams() -> None:
     ("settings", "said"),
     [
         ({"ngrams": 0}, "ngrams=0 leaves no terms"),
-        ({"ngrams": 2, "shortest": 3}, "shortest must be at most ngrams \\(2\\), but is 3"),
+        ({"ngrams": 2, "min_ngrams": 3}, "min_ngrams must be at most ngrams \\(2\\), but is 3"),
         ({"hashing": 8, "limit": 8}, "hashing=8 bounds the features already"),
         ({"hashing": 0}, "hashing must be at least 1"),
     ],
@@ -298,7 +298,7 @@ def test_hashing_is_tfidf_of_buckets(texts: list[str], min_texts: int, max_share
 
 def test_hashed_terms_of_all_kinds_spread_over_the_buckets() -> None:
     texts = Texts.of([f"word{i} other{i}" for i in range(2000)])
-    for settings in ({"ngrams": 1}, {"ngrams": 2, "shortest": 2}, {"ngrams": 0, "char_ngrams": "6-8"}):
+    for settings in ({"ngrams": 1}, {"ngrams": 2, "min_ngrams": 2}, {"ngrams": 0, "char_ngrams": "6-8"}):
         plain, _ = Tfidf.fit(texts, TfidfParameters(**settings))
         hashed, _ = Tfidf.fit(texts, TfidfParameters(**settings, hashing=2**16))
         filled = 2**16 * (1 - math.exp(-len(plain) / 2**16))  # of buckets filled at random

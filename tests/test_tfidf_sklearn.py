@@ -29,7 +29,7 @@ def characters(lengths: tuple[int, int], within: bool) -> dict[str, Any]:
 
 RANGE = st.tuples(st.integers(1, 4), st.integers(0, 3)).map(lambda pair: (pair[0], sum(pair)))
 ANALYSERS = st.one_of(
-    RANGE.filter(lambda r: r[1] <= 5).map(lambda r: ({"shortest": r[0], "ngrams": r[1]}, {"ngram_range": r})),
+    RANGE.filter(lambda r: r[1] <= 5).map(lambda r: ({"min_ngrams": r[0], "ngrams": r[1]}, {"ngram_range": r})),
     RANGE.map(lambda r: (characters(r, True), {"analyzer": "char_wb", "ngram_range": r})),
     RANGE.map(lambda r: (characters(r, False), {"analyzer": "char", "ngram_range": r})),
     st.just((characters((3, 5), True), {"analyzer": "char_wb", "ngram_range": (3, 5)})),
@@ -101,7 +101,7 @@ def test_words_and_characters_are_two_blocks_under_one_norm(
         expected = normalize(union.fit_transform(texts)).toarray()
     except ValueError:
         return
-    both = characters(chars, True) | {"shortest": words[0], "ngrams": words[1]}
+    both = characters(chars, True) | {"min_ngrams": words[0], "ngrams": words[1]}
     encoder, counts = Tfidf.fit(Texts.of(texts), TfidfParameters(**both, sublinear=sublinear))
     first, second = (dict(union.transformer_list)[name].get_feature_names_out() for name in ("words", "characters"))
     assert list(encoder.terms) == [*first, *second] and encoder.words == len(first)
@@ -115,7 +115,7 @@ def test_words_and_characters_are_two_blocks_under_one_norm(
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        ({"ngrams": 3, "shortest": 2}, {"ngram_range": (2, 3)}),
+        ({"ngrams": 3, "min_ngrams": 2}, {"ngram_range": (2, 3)}),
         ({"ngrams": 2, "min_texts": 3, "max_share": 0.2}, {"ngram_range": (1, 2), "min_df": 3, "max_df": 0.2}),
         (characters((3, 5), True), {"analyzer": "char_wb", "ngram_range": (3, 5)}),
         (characters((2, 4), False), {"analyzer": "char", "ngram_range": (2, 4)}),

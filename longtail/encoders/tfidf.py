@@ -49,7 +49,7 @@ class TfidfParameters(Parameters):
 
     kind = "tfidf"
     ngrams: int = param(1, "longest word n-gram; 0: no words", at_least=0, at_most=5)
-    shortest: int = param(1, "shortest word n-gram", at_least=1, at_most=5)
+    min_ngrams: int = param(1, "shortest word n-gram", at_least=1, at_most=5)
     char_ngrams: int | str | None = param(
         None, "n-grams of so many characters too, as 4 or 3-5", at_least=1, at_most=MOST_CHARACTERS
     )
@@ -64,9 +64,9 @@ class TfidfParameters(Parameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.ngrams and self.shortest > self.ngrams:
+        if self.ngrams and self.min_ngrams > self.ngrams:
             raise ParameterError(
-                f"{self.kind}: shortest must be at most ngrams ({self.ngrams}), but is {self.shortest}"
+                f"{self.kind}: min_ngrams must be at most ngrams ({self.ngrams}), but is {self.min_ngrams}"
             )
         if self.ngrams == 0 and self.char_ngrams is None:
             raise ParameterError(f"{self.kind}: ngrams=0 leaves no terms; give char_ngrams, such as 3-5")
@@ -76,7 +76,7 @@ class TfidfParameters(Parameters):
 
     def terms(self) -> Terms:
         """The n-grams asked for, as the kernels take them."""
-        words = (self.shortest, self.ngrams) if self.ngrams else (0, 0)
+        words = (self.min_ngrams, self.ngrams) if self.ngrams else (0, 0)
         return Terms(words, self._characters(), self.char_within)
 
     def _characters(self) -> tuple[int, int]:
