@@ -265,9 +265,8 @@ def literal_hash(text: str, buckets: int) -> int:
 LETTERS = st.text("abcxyzéßλж_0", min_size=2, max_size=30)
 
 
-@given(st.lists(LETTERS, min_size=1, max_size=10), st.sampled_from([1, 7, 2**10, 2**20, 10**6 + 3, 2**31 - 2]))
+@given(st.lists(LETTERS, min_size=1, max_size=10), st.sampled_from([1, 7, 2**10, 2**20, 10**6 + 3]))
 def test_buckets_are_the_same_everywhere(words: list[str], buckets: int) -> None:
-    buckets = min(buckets, 2**20 + 7) if len(words) > 1 else buckets % 2**21  # memory
     texts = Texts.of(words)
     found = fit_hashed(Spelled(texts.data, texts.offsets), buckets)
     assert found.counts[1].tolist() == [literal_hash(word, buckets) for word in words]

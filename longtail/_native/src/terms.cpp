@@ -4,6 +4,7 @@
 #include "weigh.h"
 
 #include <atomic>
+#include <numeric>
 
 namespace longtail {
 namespace {
@@ -24,6 +25,8 @@ void count_texts(Analyser<Source>& analyser, const SpelledTexts& texts, int64_t 
         row(rows.counts.data() + start, static_cast<int64_t>(rows.counts.size() - start));
     });
 }
+
+int64_t sum(const std::vector<int64_t>& counts) { return std::accumulate(counts.begin(), counts.end(), int64_t(0)); }
 
 nb::tuple fit_terms(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
                     In<int64_t> new_offsets, int least, int most, int char_least, int char_most, bool within,
@@ -55,13 +58,10 @@ nb::tuple fit_terms(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, 
             blocks[b] = Block();
         });
     }
-    int64_t all_unspaced = 0, all_words = 0;
-    for (const int64_t count : unspaced) all_unspaced += count;
-    for (const int64_t count : words) all_words += count;
     const CsrArrays counts = write_rows(rows, n);
     return nb::make_tuple(to_numpy(std::move(vocabulary.data)), to_numpy(std::move(vocabulary.offsets)),
-                          to_numpy(std::move(vocabulary.texts_with)), vocabulary.words, counts.tuple(), all_unspaced,
-                          all_words);
+                          to_numpy(std::move(vocabulary.texts_with)), vocabulary.words, counts.tuple(), sum(unspaced),
+                          sum(words));
 }
 
 // A term's number is its hash, cut to so many buckets: the same on every machine.
@@ -122,10 +122,7 @@ nb::tuple fit_hashed(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled,
             renumber(rows[b], [&](uint32_t id) { return with[id] ? static_cast<int32_t>(id) : -1; });
         });
     }
-    int64_t all_unspaced = 0, all_words = 0;
-    for (const int64_t count : unspaced) all_unspaced += count;
-    for (const int64_t count : words) all_words += count;
-    return nb::make_tuple(texts_with, write_rows(rows, n).tuple(), all_unspaced, all_words);
+    return nb::make_tuple(texts_with, write_rows(rows, n).tuple(), sum(unspaced), sum(words));
 }
 
 // A finished vocabulary: word n-grams as a tree, character n-grams as strings.
