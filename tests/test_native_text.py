@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail import _native
+from longtail._native import terms
 from longtail.core.errors import ParameterError
 from longtail.core.texts import Texts, TextsBuilder
 
@@ -107,18 +108,47 @@ def test_bad_rows_and_arguments() -> None:
 def test_offsets_that_fall_or_reach_outside_are_refused(offsets: list[int]) -> None:
     data, cut = np.frombuffer(b"ab", np.uint8), np.array(offsets, np.int64)
     good = Texts.of(["ab", "cd"])
-    index = _native.TermIndex(good.data, good.offsets, (1, 1))
+    index = terms.TermIndex(good.data, good.offsets)
     for kernel in (
         lambda: _native.count_words(data, cut),
         lambda: _native.hash_texts(data, cut),
-        lambda: _native.fit_terms(data, cut),
-        lambda: _native.TermIndex(data, cut, (1, 1)),
-        lambda: index.count(data, cut),
+        lambda: terms.fit_terms(terms.Spelled(data, cut)),
+        lambda: terms.fit_terms(terms.Spelled(good.data, good.offsets, np.arange(len(cut) - 1), data, cut)),
+        lambda: terms.fit_hashed(terms.Spelled(data, cut), 8),
+        lambda: _native.has_variants(data, cut),
+        lambda: terms.TermIndex(data, cut),
+        lambda: index.count(terms.Spelled(data, cut)),
         lambda: _native.gather_texts(data, cut, np.arange(len(cut) - 1)),
     ):
         with pytest.raises(ValueError, match="texts: offsets"):
             kernel()
     assert _native.gather_texts(data, np.array([0, 2, 9], np.int64), np.array([0]))[0].tobytes() == b"ab"
+
+
+@given(LISTS, st.data())
+def test_texts_in_another_spelling_stand_for_those_at_their_rows(strings: list[str], data: st.DataObject) -> None:
+    strings = [*strings, "some words"] * data.draw(st.sampled_from([1, 1, 1, 300]))
+    rows = sorted(data.draw(st.sets(st.integers(0, len(strings) - 1), max_size=20)))
+    new = Texts.of(data.draw(st.lists(ANY, min_size=len(rows), max_size=len(rows))))
+    replaced = list(strings)
+    for row, text in zip(rows, new, strict=True):
+        replaced[row] = text
+    texts, expected = Texts.of(["before", *strings])[1:], Texts.of(replaced)
+    given = terms.Spelled(texts.data, texts.offsets, np.array(rows, np.int64), new.data, new.offsets)
+    for a, b in zip(
+        terms.fit_terms(given), terms.fit_terms(terms.Spelled(expected.data, expected.offsets)), strict=True
+    ):
+        assert (
+            all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+            if isinstance(a, tuple)
+            else (np.array_equal(a, b))
+        )
+    for bad in ([len(strings)], [-1], [0, 0]):
+        other = Texts.of(["x"] * len(bad))
+        with pytest.raises(ValueError, match="texts: row"):
+            terms.fit_terms(given._replace(rows=np.array(bad), new_data=other.data, new_offsets=other.offsets))
+    with pytest.raises(ValueError, match="texts: as many rows"):
+        terms.fit_terms(given._replace(rows=np.arange(len(rows) + 1)))
 
 
 def test_modules_that_native_code_names_exist() -> None:
@@ -131,6 +161,19 @@ def test_modules_that_native_code_names_exist() -> None:
 # Every version of Python carries this old table: what it knows is the same in all newer ones.
 KNOWN = st.text(st.characters(codec="utf-8").filter(lambda c: unicodedata.ucd_3_2_0.category(c) != "Cn"), max_size=20)
 WORDS = st.lists(KNOWN | st.text("aB1_ .-\u00a0\u3000\x85\x1c\t", max_size=20), max_size=8)
+
+
+@given(WORDS)
+def test_texts_that_normalisation_changes_are_found(strings: list[str]) -> None:
+    texts = Texts.of(strings)
+    found = _native.has_variants(texts.data, texts.offsets, words=False)
+    for text, variant in zip(strings, found, strict=True):
+        changed = unicodedata.normalize("NFKC", text)
+        assert (
+            variant
+            or changed == "".join(" " if c.isspace() and ord(c) >= 128 else c for c in text)
+            or (changed.split() == text.split())
+        )
 
 
 @given(WORDS)

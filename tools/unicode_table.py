@@ -19,7 +19,8 @@ UNSPACED = [
 def kind(code: int) -> int:
     """0 separator, 1 part of a word, 2 part of a word in an unspaced script; +4 for digits, +8 for spaces.
 
-    +16 where a word may be spelled in another way with it: compatibility forms, and what joins the character before.
+    +16 where a word may be spelled in another way with it: compatibility forms, and what joins the character before;
+    +32 for other characters, spaces aside, that have a compatibility form.
     """
     char = chr(code)
     category = unicodedata.category(char)
@@ -31,8 +32,11 @@ def kind(code: int) -> int:
     if char.isspace():
         value += 8
     jamo = 0x1161 <= code <= 0x1175 or 0x11A8 <= code <= 0x11C2  # Korean letters that join to syllables
-    if (value & 3 and unicodedata.normalize("NFKC", char) != char) or unicodedata.combining(char) or jamo:
+    changes = unicodedata.normalize("NFKC", char) != char
+    if (value & 3 and changes) or unicodedata.combining(char) or jamo:
         value += 16
+    elif changes and not char.isspace():
+        value += 32
     return value
 
 

@@ -70,9 +70,9 @@ def count_words(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[
     return _kernels.count_words(data, offsets)
 
 
-def has_variants(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which texts hold a character that Unicode normalisation (NFKC) may change, to the meaning of a word."""
-    return _kernels.has_variants(data, offsets).astype(bool)
+def has_variants(data: NDArray[np.uint8], offsets: NDArray[np.int64], words: bool = True) -> NDArray[np.bool_]:
+    """Which texts hold a character that Unicode normalisation (NFKC) may change; with `words` only those of words."""
+    return _kernels.has_variants(data, offsets, words).view(bool)
 
 
 def hash_texts(
@@ -115,48 +115,6 @@ def json_columns(
     """
     found = _kernels.json_columns(block, list(strings), list(values), list(numbers), list(integers))
     return None if found is None else JsonColumns(*found)
-
-
-class TermCounts(NamedTuple):
-    """What `fit_terms` found: the vocabulary (UTF-8 and offsets), in how many texts each term stands, and the
-    counts as CSR arrays; how many characters were in scripts without spaces, and how many words were not."""
-
-    data: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    texts_with: NDArray[np.int64]
-    counts: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
-    unspaced: int
-    words: int
-
-
-def fit_terms(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    *,
-    ngrams: tuple[int, int] = (1, 1),
-    min_texts: int = 1,
-    max_texts: int = 2**62,
-    limit: int | None = None,
-) -> TermCounts:
-    """Count word n-grams of texts and make the vocabulary of those in `min_texts` to `max_texts` texts.
-
-    With `limit`, the most common of them. Terms are sorted by their bytes.
-    """
-    found = _kernels.fit_terms(data, offsets, *ngrams, min_texts, max_texts, -1 if limit is None else limit)
-    return TermCounts(*found)
-
-
-class TermIndex:
-    """A vocabulary ready to count the terms of texts."""
-
-    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64], ngrams: tuple[int, int]):
-        self._index = _kernels.TermIndex(data, offsets, *ngrams)
-
-    def count(
-        self, data: NDArray[np.uint8], offsets: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-        """CSR arrays of the counts of known terms."""
-        return self._index.count(data, offsets)
 
 
 def nearest_sparse(lists: Csr, queries: Csr, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

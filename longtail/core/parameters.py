@@ -77,7 +77,7 @@ def describe_type(hint: Any) -> str:
 
 def _coerce(name: str, value: Any, hint: Any, kind: str) -> Any:
     options = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
-    for option in options:
+    for option in sorted(options, key=lambda option: option is not type(None)):  # "none" is not a text
         done, result = _as(value, option)
         if done:
             return result

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail._native.terms import unit_rows
 from longtail.core.errors import DataError
 
 MOST_COLUMNS = np.iinfo(np.int32).max - 1  # labels or features: columns are kept as int32
@@ -149,8 +150,9 @@ def _kept_rows(matrix: sp.csr_matrix, keep: NDArray[np.bool_]) -> NDArray[np.int
 
 def normalise_rows(matrix: sp.csr_matrix) -> sp.csr_matrix:
     """Rows scaled to unit length; empty rows stay empty."""
-    squares = np.add.reduceat(np.append(matrix.data**2, np.float32(0)), matrix.indptr[:-1].astype(np.int64))
-    squares[np.diff(matrix.indptr) == 0] = 1  # reduceat gives a neighbour's value for an empty row
-    lengths = np.sqrt(np.maximum(squares, np.finfo(np.float32).tiny))
-    data = matrix.data / np.repeat(lengths, np.diff(matrix.indptr))
-    return sp.csr_matrix((data.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return with_data(matrix, unit_rows(matrix))
+
+
+def with_data(matrix: sp.csr_matrix, data: NDArray[np.float32]) -> sp.csr_matrix:
+    """Other values at the same places."""
+    return csr(matrix.indptr, matrix.indices, data, matrix.shape, canonical=matrix.has_canonical_format)

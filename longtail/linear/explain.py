@@ -101,9 +101,11 @@ def path_scores(post: str, margins: Sequence[float]) -> list[float]:
 
 
 def feature_names(model: LinearModel, features: Iterable[int]) -> list[str]:
-    """The words of features; their numbers where there is no vocabulary, or beyond its end."""
-    terms = () if model.encoder is None else model.encoder.terms
-    return [terms[int(f)] if f < len(terms) else f"feature {int(f)}" for f in features]
+    """The terms of features; their numbers where there is no vocabulary."""
+    columns = np.asarray(list(features), np.int64)
+    if model.encoder is None:
+        return [f"feature {column}" for column in columns]
+    return model.encoder.names(columns)
 
 
 def label_features(model: LinearModel, text: str) -> NDArray[np.int32]:

@@ -44,11 +44,19 @@ class LinearRecipe(RefitRecipe):
     post: Literal["l3-hinge", "sigmoid", "none"] = param_of(LinearParameters, "post")
     trees: int = param(1, "trees trained with different seeds, their scores averaged", at_least=1, at_most=100)
     ngrams: int = param_of(TfidfParameters, "ngrams")
+    min_ngrams: int = param_of(TfidfParameters, "min_ngrams")
+    char_ngrams: int | str | None = param_of(TfidfParameters, "char_ngrams")
+    char_within: bool = param_of(TfidfParameters, "char_within")
     min_texts: int = param_of(TfidfParameters, "min_texts")
+    max_share: float = param_of(TfidfParameters, "max_share")
+    limit: int | None = param_of(TfidfParameters, "limit")
+    hashing: int | None = param_of(TfidfParameters, "hashing")
+    sublinear: bool = param_of(TfidfParameters, "sublinear")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         LinearParameters(**self._part(LinearParameters)).check()
+        TfidfParameters(**self._part(TfidfParameters))
         if self.trees > 1 and self.post == "none":
             raise ParameterError(
                 f"{self.kind}: trees={self.trees} are averaged as scores; post=none gives bare margins"

@@ -24,6 +24,7 @@ void bind_terms(nb::module_&);
 void bind_text(nb::module_&);
 void bind_tree(nb::module_&);
 void bind_unicode(nb::module_&);
+void bind_weigh(nb::module_&);
 
 }  // namespace longtail
 
@@ -54,4 +55,5 @@ NB_MODULE(_kernels, m) {
     bind_text(m);
     bind_tree(m);
     bind_unicode(m);
+    bind_weigh(m);
 }

@@ -1,343 +1,263 @@
-// Texts to term counts: tokens, n-grams, vocabulary. Blocks of texts are counted on their own, then joined in
-// order, so the outcome is the same for any number of threads.
-#include "common.h"
-#include "string_map.h"
+// Texts to term counts: with a vocabulary made from them, with a finished one, or with hashed terms.
 #include "text.h"
-#include "unicode.h"
+#include "vocabulary.h"
+#include "weigh.h"
+
+#include <atomic>
+#include <numeric>
 
 namespace longtail {
 namespace {
 
-constexpr int64_t kBlock = 256;  // texts counted together
-constexpr int kShards = 32;      // parts of the vocabulary joined at the same time
+constexpr int64_t kFitBytes = 1 << 20;    // texts of a block that has a vocabulary of its own
+constexpr int64_t kCountBytes = 1 << 18;  // texts of a block that is only counted
 
-// Calls term(string_view) for each term of a text: word n-grams of `least` to `most` words. A word is a run of at
-// least two word characters, lower-cased. In scripts written without spaces every character and every pair of
-// neighbours is a word of its own.
-class Analyser {
-public:
-    Analyser(int least, int most) : least_(least), most_(most), kinds_(kind_table()), lowers_(lower_table()) {}
-
-    int64_t unspaced = 0;  // characters seen in such scripts
-    int64_t words = 0;     // other words seen
-
-    template <typename Term>
-    void run(const uint8_t* p, const uint8_t* end, Term term) {
-        words_.clear();
-        text_.clear();
-        while (p < end) {
-            const uint32_t code = next_code(p, end);
-            const uint8_t kind = kinds_[code] & kLetterMask;
-            if (kind == kWord) {
-                p = word(p, end, code);
-            } else if (kind == kUnspaced) {
-                p = characters(p, end, code);
-            }
-        }
-        emit(term);
-    }
-
-private:
-    int least_, most_;
-    const uint8_t* kinds_;
-    const uint32_t* lowers_;
-    std::string text_;                             // the words, lower-cased, each followed by a blank
-    std::vector<std::pair<size_t, size_t>> words_;  // where each stands in text_
-    std::string pair_;
-
-    uint32_t lower(uint32_t code) const { return code < kCasedCodes ? lowers_[code] : code; }
-
-    const uint8_t* word(const uint8_t* p, const uint8_t* end, uint32_t code) {
-        const size_t start = text_.size();
-        int length = 1;
-        append_utf8(text_, lower(code));
-        while (p < end) {
-            const uint8_t* next = p;
-            code = next_code(next, end);
-            if ((kinds_[code] & kLetterMask) != kWord) break;
-            append_utf8(text_, lower(code));
-            length++;
-            p = next;
-        }
-        if (length >= 2) {
-            close(start);
-            words++;
-        } else {
-            text_.resize(start);
-        }
-        return p;
-    }
-
-    const uint8_t* characters(const uint8_t* p, const uint8_t* end, uint32_t code) {
-        size_t last = 0, last_length = 0;
-        for (;;) {
-            const size_t start = text_.size();
-            append_utf8(text_, lower(code));
-            const size_t length = text_.size() - start;
-            close(start);
-            unspaced++;
-            if (last_length) {
-                pair_.assign(text_, last, last_length);
-                pair_.append(text_, start, length);
-                const size_t at = text_.size();
-                text_ += pair_;
-                close(at);
-            }
-            last = start;
-            last_length = length;
-            const uint8_t* next = p;
-            if (p >= end || (kinds_[code = next_code(next, end)] & kLetterMask) != kUnspaced) return p;
-            p = next;
-        }
-    }
-
-    void close(size_t start) {
-        words_.emplace_back(start, text_.size());
-        text_.push_back(' ');
-    }
-
-    template <typename Term>
-    void emit(Term& term) const {
-        const size_t n = words_.size();
-        for (size_t i = 0; i < n; i++)
-            for (int size = least_; size <= most_ && i + size <= n; size++) {
-                const size_t start = words_[i].first, stop = words_[i + size - 1].second;
-                term(std::string_view(text_.data() + start, stop - start));
-            }
-    }
-};
-
-struct Count {
-    int32_t term, count;
-};
-
-// Counts of one text at a time: how often each number was seen, in order of first appearance.
-class Counter {
-public:
-    void add(int64_t id) {
-        if (id >= static_cast<int64_t>(place_.size())) place_.resize(std::max<size_t>(id + 1, place_.size() * 2), -1);
-        if (place_[id] < 0) {
-            place_[id] = static_cast<int32_t>(counts.size());
-            counts.push_back({static_cast<int32_t>(id), 0});
-        }
-        counts[place_[id]].count++;
-    }
-    void clear() {
-        for (const Count& c : counts) place_[c.term] = -1;
-        counts.clear();
-    }
-    std::vector<Count> counts;
-
-private:
-    std::vector<int32_t> place_;
-};
-
-struct Block {
-    StringMap terms;
-    std::vector<Count> counts;
-    std::vector<int64_t> row_ends;
-    std::vector<int32_t> texts_with;  // of each term
-    std::vector<int32_t> final_id;    // of each term, −1 if it is dropped; empty: terms have their final numbers
-    int32_t final_term(int32_t term) const { return final_id.empty() ? term : final_id[term]; }
-    int64_t unspaced = 0, words = 0;
-};
-
-struct Shard {
-    StringMap terms;
-    std::vector<int64_t> texts_with;
-};
-
-int shard_of(uint64_t hash) { return static_cast<int>(hash >> 59); }  // the top five bits
-static_assert(kShards == 32, "shard_of takes five bits");
-
-void count_block(Block& block, Analyser& analyser, const uint8_t* data, const int64_t* cut, int64_t first, int64_t last) {
+// Counts the terms of the texts first … last − 1.
+template <typename Source, typename Row>
+void count_texts(Analyser<Source>& analyser, const SpelledTexts& texts, int64_t first, int64_t last, Rows& rows,
+                 Row row) {
     Counter counter;
-    for (int64_t row = first; row < last; row++) {
-        analyser.run(data + cut[row], data + cut[row + 1],
-                     [&](std::string_view term) { counter.add(block.terms.insert(term, hash_string(term))); });
-        block.texts_with.resize(block.terms.size(), 0);
-        for (const Count& c : counter.counts) block.texts_with[c.term]++;
-        block.counts.insert(block.counts.end(), counter.counts.begin(), counter.counts.end());
-        block.row_ends.push_back(block.counts.size());
-        counter.clear();
-    }
-    block.unspaced = analyser.unspaced;
-    block.words = analyser.words;
+    texts.each(first, last, [&](const uint8_t* p, const uint8_t* end) {
+        analyser.run(p, end, counter);
+        const size_t start = rows.counts.size();
+        counter.empty([&](Count count) { rows.counts.push_back(count); });
+        rows.ends.push_back(static_cast<int64_t>(rows.counts.size()));
+        row(rows.counts.data() + start, static_cast<int64_t>(rows.counts.size() - start));
+    });
 }
 
-// The vocabulary: terms in at least `min_texts` and at most `max_texts` texts, the `limit` most common of these
-// (ties by the term itself), sorted by their bytes.
-struct Vocabulary {
-    std::vector<uint8_t> data;
-    std::vector<int64_t> offsets{0}, texts_with;
-};
+int64_t sum(const std::vector<int64_t>& counts) { return std::accumulate(counts.begin(), counts.end(), int64_t(0)); }
 
-Vocabulary join_blocks(std::vector<Block>& blocks, int64_t min_texts, int64_t max_texts, int64_t limit) {
-    std::vector<Shard> shards(kShards);
-    parallel_for(kShards, 1, [&](int64_t s) {
-        Shard& shard = shards[s];
-        for (Block& block : blocks)
-            for (int64_t id = 0; id < block.terms.size(); id++)
-                if (shard_of(block.terms.hash(id)) == s) {
-                    const int64_t at = shard.terms.insert(block.terms[id], block.terms.hash(id));
-                    if (at == static_cast<int64_t>(shard.texts_with.size())) shard.texts_with.push_back(0);
-                    shard.texts_with[at] += block.texts_with[id];
-                }
-    });
-    struct Kept {
-        std::string_view term;
-        int64_t texts;
-        int32_t shard, id;
-    };
-    std::vector<Kept> kept;
-    for (int s = 0; s < kShards; s++)
-        for (int64_t id = 0; id < shards[s].terms.size(); id++) {
-            const int64_t texts = shards[s].texts_with[id];
-            if (texts >= min_texts && texts <= max_texts)
-                kept.push_back({shards[s].terms[id], texts, s, static_cast<int32_t>(id)});
-        }
-    if (limit >= 0 && static_cast<int64_t>(kept.size()) > limit) {
-        std::sort(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) {
-            return a.texts > b.texts || (a.texts == b.texts && a.term < b.term);
-        });
-        kept.resize(limit);
-    }
-    std::sort(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) { return a.term < b.term; });
+nb::tuple fit_terms(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                    In<int64_t> new_offsets, int least, int most, int char_least, int char_most, bool within,
+                    int64_t min_texts, int64_t max_texts, int64_t limit) {
+    const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+    const int64_t n = texts.size();
+    const Terms terms = make_terms(least, most, char_least, char_most, within);
+    const std::vector<int64_t> starts = cut_blocks(texts.offsets(), n, kFitBytes);
+    std::vector<Block> blocks(starts.size() - 1);
+    std::vector<Rows> rows(blocks.size());
+    std::vector<int64_t> unspaced(blocks.size()), words(blocks.size());
     Vocabulary vocabulary;
-    std::vector<std::vector<int32_t>> final_id(kShards);
-    for (int s = 0; s < kShards; s++) final_id[s].assign(shards[s].terms.size(), -1);
-    for (size_t i = 0; i < kept.size(); i++) {
-        vocabulary.data.insert(vocabulary.data.end(), kept[i].term.begin(), kept[i].term.end());
-        vocabulary.offsets.push_back(vocabulary.data.size());
-        vocabulary.texts_with.push_back(kept[i].texts);
-        final_id[kept[i].shard][kept[i].id] = static_cast<int32_t>(i);
-    }
-    parallel_for(static_cast<int64_t>(blocks.size()), 1, [&](int64_t b) {
-        Block& block = blocks[b];
-        block.final_id.resize(block.terms.size());
-        for (int64_t id = 0; id < block.terms.size(); id++) {
-            const int s = shard_of(block.terms.hash(id));
-            block.final_id[id] = final_id[s][shards[s].terms.find(block.terms[id], block.terms.hash(id))];
-        }
-    });
-    return vocabulary;
-}
-
-// The counts of all blocks as CSR arrays over final term numbers, sorted within rows.
-nb::tuple write_counts(std::vector<Block>& blocks, int64_t n) {
-    auto indptr = new_numpy<int64_t>({size_t(n + 1)});
-    int64_t* ptr = indptr.data();
-    ptr[0] = 0;
-    int64_t row = 0;
-    {
-        nb::gil_scoped_release nogil;
-        for (Block& block : blocks) {
-            int64_t at = 0;
-            for (int64_t end : block.row_ends) {
-                int64_t kept = 0;
-                for (; at < end; at++) kept += block.final_term(block.counts[at].term) >= 0;
-                ptr[row + 1] = ptr[row] + kept;
-                row++;
-            }
-        }
-    }
-    auto indices = new_numpy<int32_t>({size_t(ptr[n])});
-    auto counts = new_numpy<float>({size_t(ptr[n])});
-    int32_t* index_out = indices.data();
-    float* count_out = counts.data();
     {
         nb::gil_scoped_release nogil;
         parallel_for(static_cast<int64_t>(blocks.size()), 1, [&](int64_t b) {
             Block& block = blocks[b];
-            std::vector<Count> entries;
-            int64_t at = 0;
-            for (size_t r = 0; r < block.row_ends.size(); r++) {
-                entries.clear();
-                for (; at < block.row_ends[r]; at++) {
-                    const int32_t term = block.final_term(block.counts[at].term);
-                    if (term >= 0) entries.push_back({term, block.counts[at].count});
-                }
-                std::sort(entries.begin(), entries.end(), [](const Count& a, const Count& b) { return a.term < b.term; });
-                int64_t out = ptr[b * kBlock + r];
-                for (const Count& entry : entries) {
-                    index_out[out] = entry.term;
-                    count_out[out++] = static_cast<float>(entry.count);
-                }
-            }
-            block = Block();
+            Analyser<Found> analyser(terms, block.found);
+            count_texts(analyser, texts, starts[b], starts[b + 1], rows[b],
+                        [&](const Count* counts, int64_t size) { block.add(counts, size); });
+            block.close();
+            unspaced[b] = analyser.unspaced();
+            words[b] = analyser.words();
+        });
+        vocabulary = join_blocks(blocks, terms, min_texts, max_texts, limit);
+        parallel_for(static_cast<int64_t>(blocks.size()), 1, [&](int64_t b) {
+            constexpr uint32_t mask = (1u << kKindShift) - 1;
+            renumber(rows[b], [&](uint32_t id) { return blocks[b].number[id >> kKindShift][id & mask]; });
+            sort_rows(rows[b], vocabulary.texts_with.size());
+            blocks[b] = Block();
         });
     }
-    return nb::make_tuple(indptr, indices, counts);
+    const CsrArrays counts = write_rows(rows, n);
+    return nb::make_tuple(to_numpy(std::move(vocabulary.data)), to_numpy(std::move(vocabulary.offsets)),
+                          to_numpy(std::move(vocabulary.texts_with)), vocabulary.words, counts.tuple(), sum(unspaced),
+                          sum(words));
 }
 
-nb::tuple fit_terms(In<uint8_t> data, In<int64_t> offsets, int least, int most, int64_t min_texts, int64_t max_texts,
-                    int64_t limit) {
-    const int64_t n = check_offsets(data, offsets);
-    std::vector<Block> blocks((n + kBlock - 1) / kBlock);
-    Vocabulary vocabulary;
+// A term's number is its hash, cut to so many buckets: the same on every machine.
+struct Hashed {
+    using Node = uint64_t;
+    uint64_t buckets;
+    const uint8_t* kept = nullptr;  // of each bucket; none: all are
+
+    Node word(std::string_view text, uint64_t tag) const { return hash_tag(tag, text.size()); }
+    Node extend(Node prefix, Node word, int) const { return scramble(prefix + 0x9E3779B97F4A7C15ull) ^ word; }
+    int64_t term(Node node, int) const { return bucket(node); }
+    int64_t gram(std::string_view text) const { return bucket(hash_string(text) ^ 0xD6E8FEB86659FD93ull); }
+
+private:
+    int64_t bucket(uint64_t hash) const {
+        const int64_t at = static_cast<int64_t>((scramble(hash) >> 32) * buckets >> 32);
+        return kept && !kept[at] ? -1 : at;
+    }
+};
+
+void check_buckets(int64_t buckets) {
+    check(buckets >= 1 && buckets < (int64_t(1) << 31), "terms: buckets out of range");
+}
+
+// In how many texts each bucket stands, 0 for those that are dropped, and the counts.
+nb::tuple fit_hashed(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                     In<int64_t> new_offsets, int least, int most, int char_least, int char_most, bool within,
+                     int64_t buckets, int64_t min_texts, int64_t max_texts) {
+    const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+    const int64_t n = texts.size();
+    check_buckets(buckets);
+    const Terms terms = make_terms(least, most, char_least, char_most, within);
+    const std::vector<int64_t> starts = cut_blocks(texts.offsets(), n, kCountBytes);
+    std::vector<Rows> rows(starts.size() - 1);
+    std::vector<int64_t> unspaced(rows.size()), words(rows.size());
+    auto texts_with = new_numpy<int64_t>({size_t(buckets)});
+    int64_t* with = texts_with.data();
     {
         nb::gil_scoped_release nogil;
-        parallel_for(static_cast<int64_t>(blocks.size()), 1, [&](int64_t b) {
-            Analyser analyser(least, most);
-            count_block(blocks[b], analyser, data.data(), offsets.data(), b * kBlock, std::min(n, (b + 1) * kBlock));
+        std::vector<std::atomic<int32_t>> seen(buckets);  // sums of whole numbers: the order does not matter
+        parallel_for(static_cast<int64_t>(rows.size()), 1, [&](int64_t b) {
+            Hashed source{static_cast<uint64_t>(buckets)};
+            Analyser<Hashed> analyser(terms, source);
+            count_texts(analyser, texts, starts[b], starts[b + 1], rows[b],
+                        [&](const Count* counts, int64_t size) {
+                            for (int64_t i = 0; i < size; i++)
+                                seen[id_of(counts[i])].fetch_add(1, std::memory_order_relaxed);
+                        });
+            sort_rows(rows[b], buckets);
+            unspaced[b] = analyser.unspaced();
+            words[b] = analyser.words();
         });
-        vocabulary = join_blocks(blocks, min_texts, max_texts, limit);
+        for (int64_t i = 0; i < buckets; i++) {
+            const int64_t count = seen[i].load();
+            with[i] = count >= min_texts && count <= max_texts ? count : 0;
+        }
+        parallel_for(static_cast<int64_t>(rows.size()), 1, [&](int64_t b) {
+            renumber(rows[b], [&](uint32_t id) { return with[id] ? static_cast<int32_t>(id) : -1; });
+        });
     }
-    int64_t unspaced = 0, words = 0;
-    for (const Block& block : blocks) unspaced += block.unspaced, words += block.words;
-    nb::tuple counts = write_counts(blocks, n);
-    return nb::make_tuple(to_numpy(std::move(vocabulary.data)), to_numpy(std::move(vocabulary.offsets)),
-                          to_numpy(std::move(vocabulary.texts_with)), counts, unspaced, words);
+    return nb::make_tuple(texts_with, write_rows(rows, n).tuple(), sum(unspaced), sum(words));
 }
 
-// A fixed vocabulary, ready to count texts with.
-class TermIndex {
-public:
-    TermIndex(In<uint8_t> data, In<int64_t> offsets, int least, int most) : least_(least), most_(most) {
-        const int64_t n = check_offsets(data, offsets);
-        const char* base = reinterpret_cast<const char*>(data.data());
-        for (int64_t i = 0; i < n; i++) {
-            const std::string_view term(base + offsets.data()[i], offsets.data()[i + 1] - offsets.data()[i]);
-            check(terms_.insert(term, hash_string(term)) == i, "a term stands twice in the vocabulary");
-        }
+// A finished vocabulary: word n-grams as a tree, character n-grams as strings.
+struct Known {
+    using Node = int32_t;
+    StringMap words, grams;
+    PairMap longer[kMostWords - 1];
+    std::vector<int32_t> term_of[kMostWords];  // of each n-gram; −1 if others only begin or end with it
+    int64_t first_gram = 0;
+
+    Node word(std::string_view text, uint64_t tag) const { return static_cast<Node>(words.find(text, tag)); }
+    Node extend(Node prefix, Node word, int size) const {
+        return prefix < 0 || word < 0 ? -1 : static_cast<Node>(longer[size - 2].find(PairMap::pair(prefix, word)));
+    }
+    int64_t term(Node node, int size) const { return node < 0 ? -1 : term_of[size - 1][node]; }
+    int64_t gram(std::string_view text) const {
+        const int64_t id = grams.find(text);
+        return id < 0 ? -1 : first_gram + id;
     }
 
-    nb::tuple count(In<uint8_t> data, In<int64_t> offsets) const {
-        const int64_t n = check_offsets(data, offsets);
-        std::vector<Block> blocks((n + kBlock - 1) / kBlock);
-        {
-            nb::gil_scoped_release nogil;
-            parallel_for(static_cast<int64_t>(blocks.size()), 1, [&](int64_t b) {
-                Analyser analyser(least_, most_);
-                Counter counter;
-                Block& block = blocks[b];
-                for (int64_t row = b * kBlock; row < std::min(n, (b + 1) * kBlock); row++) {
-                    analyser.run(data.data() + offsets.data()[row], data.data() + offsets.data()[row + 1],
-                                 [&](std::string_view term) {
-                                     const int64_t id = terms_.find(term);
-                                     if (id >= 0) counter.add(id);
-                                 });
-                    block.counts.insert(block.counts.end(), counter.counts.begin(), counter.counts.end());
-                    block.row_ends.push_back(block.counts.size());
-                    counter.clear();
-                }
-            });
+    void add_words(std::string_view term, int32_t id) {
+        Node node = -1;
+        int size = 0;
+        for (size_t start = 0, stop; start <= term.size(); start = stop + 1) {
+            stop = std::min(term.find(' ', start), term.size());
+            check(size < kMostWords, "terms: an n-gram of the vocabulary has too many words");
+            const Node word = static_cast<Node>(words.insert(term.substr(start, stop - start)));
+            if (word == static_cast<Node>(term_of[0].size())) term_of[0].push_back(-1);
+            node = size == 0 ? word : static_cast<Node>(longer[size - 1].insert(PairMap::pair(node, word)));
+            if (node == static_cast<Node>(term_of[size].size())) term_of[size].push_back(-1);
+            size++;
         }
-        return write_counts(blocks, n);
+        check(term_of[size - 1][node] < 0, "a term stands twice in the vocabulary");
+        term_of[size - 1][node] = id;
+    }
+    void add_gram(std::string_view term, int32_t id) {
+        check(grams.insert(term) == id - first_gram, "a term stands twice in the vocabulary");
+    }
+};
+
+// Counts of the terms of texts, or (idf given) rows of TF-IDF.
+template <typename Source>
+nb::tuple count_terms(const Terms& terms, const Source& source, int64_t bound, const SpelledTexts& texts,
+                      const In<float>* idf = nullptr, bool sublinear = false) {
+    const int64_t n = texts.size();
+    check(!idf || static_cast<int64_t>(idf->shape(0)) == bound, "terms: idf is not of the vocabulary's size");
+    const std::vector<int64_t> starts = cut_blocks(texts.offsets(), n, kCountBytes);
+    std::vector<Rows> rows(starts.size() - 1);
+    {
+        nb::gil_scoped_release nogil;
+        parallel_for(static_cast<int64_t>(rows.size()), 1, [&](int64_t b) {
+            Analyser<const Source> analyser(terms, source);
+            count_texts(analyser, texts, starts[b], starts[b + 1], rows[b],
+                        [](const Count*, int64_t) {});
+            sort_rows(rows[b], bound);
+        });
+    }
+    CsrArrays counts = write_rows(rows, n);
+    if (idf) {
+        nb::gil_scoped_release nogil;
+        weigh_rows(n, counts.indptr.data(), counts.indices.data(), counts.values.data(), idf->data(), sublinear,
+                   counts.values.data());
+    }
+    return counts.tuple();
+}
+
+class TermIndex {
+public:
+    TermIndex(In<uint8_t> data, In<int64_t> offsets, int64_t words, int least, int most, int char_least, int char_most,
+              bool within)
+        : terms_(make_terms(least, most, char_least, char_most, within)), size_(check_offsets(data, offsets)) {
+        check(words >= 0 && words <= size_, "terms: there are fewer terms than words");
+        known_.first_gram = words;
+        const char* base = reinterpret_cast<const char*>(data.data());
+        const int64_t* cut = offsets.data();
+        for (int64_t i = 0; i < size_; i++) {
+            const std::string_view term(base + cut[i], cut[i + 1] - cut[i]);
+            if (i < words) known_.add_words(term, static_cast<int32_t>(i));
+            else known_.add_gram(term, static_cast<int32_t>(i));
+        }
+    }
+    nb::tuple count(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                    In<int64_t> new_offsets) const {
+        const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+        return count_terms(terms_, known_, size_, texts);
+    }
+    nb::tuple encode(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                     In<int64_t> new_offsets, In<float> idf, bool sublinear) const {
+        const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+        return count_terms(terms_, known_, size_, texts, &idf, sublinear);
     }
 
 private:
-    int least_, most_;
-    StringMap terms_;
+    Terms terms_;
+    Known known_;
+    int64_t size_;
+};
+
+class HashIndex {
+public:
+    HashIndex(In<uint8_t> kept, int least, int most, int char_least, int char_most, bool within)
+        : terms_(make_terms(least, most, char_least, char_most, within)),
+          kept_(kept.data(), kept.data() + kept.shape(0)) {
+        check_buckets(static_cast<int64_t>(kept_.size()));
+    }
+    nb::tuple count(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                    In<int64_t> new_offsets) const {
+        const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+        return count_terms(terms_, source(), kept_.size(), texts);
+    }
+    nb::tuple encode(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
+                     In<int64_t> new_offsets, In<float> idf, bool sublinear) const {
+        const SpelledTexts texts(data, offsets, spelled, new_data, new_offsets);
+        return count_terms(terms_, source(), kept_.size(), texts, &idf, sublinear);
+    }
+
+private:
+    Terms terms_;
+    std::vector<uint8_t> kept_;
+    Hashed source() const { return {kept_.size(), kept_.data()}; }
 };
 
 }  // namespace
 
 void bind_terms(nb::module_& m) {
     m.def("fit_terms", &fit_terms);
+    m.def("fit_hashed", &fit_hashed);
     nb::class_<TermIndex>(m, "TermIndex")
-        .def(nb::init<In<uint8_t>, In<int64_t>, int, int>())
-        .def("count", &TermIndex::count);
+        .def(nb::init<In<uint8_t>, In<int64_t>, int64_t, int, int, int, int, bool>())
+        .def("count", &TermIndex::count)
+        .def("encode", &TermIndex::encode);
+    nb::class_<HashIndex>(m, "HashIndex")
+        .def(nb::init<In<uint8_t>, int, int, int, int, bool>())
+        .def("count", &HashIndex::count)
+        .def("encode", &HashIndex::encode);
 }
 
 }  // namespace longtail

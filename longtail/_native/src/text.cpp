@@ -16,6 +16,15 @@ int64_t check_offsets(const In<uint8_t>& data, const In<int64_t>& offsets) {
     return n;
 }
 
+SpelledTexts::SpelledTexts(const In<uint8_t>& data, const In<int64_t>& offsets, const In<int64_t>& rows,
+                           const In<uint8_t>& new_data, const In<int64_t>& new_offsets)
+    : data_(data.data()), new_data_(new_data.data()), cut_(offsets.data()), new_cut_(new_offsets.data()),
+      rows_(rows.data()), size_(check_offsets(data, offsets)), replaced_(check_offsets(new_data, new_offsets)) {
+    check(replaced_ == static_cast<int64_t>(rows.shape(0)), "texts: as many rows as other spellings are needed");
+    for (int64_t j = 0; j < replaced_; j++)
+        check(rows_[j] >= 0 && rows_[j] < size_ && (j == 0 || rows_[j - 1] < rows_[j]), "texts: row out of range");
+}
+
 namespace {
 
 nb::tuple gather_texts(In<uint8_t> data, In<int64_t> offsets, In<int64_t> rows) {

@@ -1,6 +1,6 @@
 #include "unicode.h"
 
-#include "common.h"
+#include "text.h"
 #include "utf8.h"
 
 #include <vector>
@@ -31,20 +31,21 @@ const Tables& tables() {
 const uint8_t* kind_table() { return tables().kind.data(); }
 const uint32_t* lower_table() { return tables().lower.data(); }
 
-// Which texts hold a character that Unicode normalisation may change.
-static Out<uint8_t> has_variants(In<uint8_t> data, In<int64_t> offsets) {
-    const int64_t n = static_cast<int64_t>(offsets.shape(0)) - 1;
+// Which texts hold a character that Unicode normalisation may change: one that words are made of, or any.
+static Out<uint8_t> has_variants(In<uint8_t> data, In<int64_t> offsets, bool words) {
+    const int64_t n = check_offsets(data, offsets);
     auto result = new_numpy<uint8_t>({size_t(n)});
     uint8_t* out = result.data();
     {
         nb::gil_scoped_release nogil;
         const uint8_t* kinds = kind_table();
+        const uint8_t mask = words ? kVariant : kVariant | kOtherForm;
         parallel_for(n, 256, [&](int64_t i) {
             const uint8_t *p = data.data() + offsets.data()[i], *end = data.data() + offsets.data()[i + 1];
             out[i] = 0;
             while (p < end && !out[i]) {
                 if (end - p >= 8 && !(load8(p) & kHighs)) p += 8;  // ASCII has none
-                else out[i] = (kinds[next_code(p, end)] & kVariant) != 0;
+                else out[i] = (kinds[next_code(p, end)] & mask) != 0;
             }
         });
     }

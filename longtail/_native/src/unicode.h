@@ -12,6 +12,7 @@ constexpr uint8_t kLetterMask = 3;
 constexpr uint8_t kDigit = 4;
 constexpr uint8_t kSpace = 8;
 constexpr uint8_t kVariant = 16;  // may spell a word in another way: a compatibility form, or it joins what is before it
+constexpr uint8_t kOtherForm = 32;  // any other character that Unicode normalisation (NFKC) changes
 
 constexpr uint32_t kCodes = 0x110000;
 constexpr uint32_t kCasedCodes = 0x1F000;  // no character above has another case

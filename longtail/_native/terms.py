@@ -1,0 +1,130 @@
+"""The kernels of the sparse encoder: terms of texts, counted, and weighed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._native import Csr, _kernels, csr_arrays
+
+Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+"""indptr, indices and data of a CSR matrix."""
+
+
+class Terms(NamedTuple):
+    """What counts as a term: n-grams of `words` (shortest, longest) and of `characters`; (0, 0) for none.
+
+    `within`: the latter stay inside what stands between white space, with a blank on either side.
+    """
+
+    words: tuple[int, int] = (1, 1)
+    characters: tuple[int, int] = (0, 0)
+    within: bool = True
+
+    def flat(self) -> tuple[int, int, int, int, bool]:
+        """As the kernels take it."""
+        return (*self.words, *self.characters, self.within)
+
+
+WORDS = Terms()
+
+
+class Spelled(NamedTuple):
+    """Texts (UTF-8 and offsets), and those that stand for some of them, at `rows`, which rise: the same in another
+    spelling, without a copy of all."""
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int64] = np.empty(0, np.int64)
+    new_data: NDArray[np.uint8] = np.empty(0, np.uint8)
+    new_offsets: NDArray[np.int64] = np.zeros(1, np.int64)
+
+
+class TermCounts(NamedTuple):
+    """What `fit_terms` found: the vocabulary (UTF-8 and offsets), in how many texts each term stands, how many
+    terms, the first, are of words, and the counts as CSR arrays; how many characters were in scripts without
+    spaces, and how many words were not."""
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    texts_with: NDArray[np.int64]
+    words: int
+    counts: Arrays
+    unspaced: int
+    spaced: int
+
+
+class HashedCounts(NamedTuple):
+    """What `fit_hashed` found: in how many texts each bucket stands (0 for those left out), and the rest as in
+    `TermCounts`."""
+
+    texts_with: NDArray[np.int64]
+    counts: Arrays
+    unspaced: int
+    spaced: int
+
+
+def fit_terms(
+    texts: Spelled,
+    terms: Terms = WORDS,
+    *,
+    min_texts: int = 1,
+    max_texts: int = 2**62,
+    limit: int | None = None,
+) -> TermCounts:
+    """Count the terms of texts and make the vocabulary of those in `min_texts` to `max_texts` texts.
+
+    With `limit`, the most frequent so many of words, and so many of characters. Words come first, then characters,
+    both sorted by their bytes.
+    """
+    most = -1 if limit is None else limit
+    return TermCounts(*_kernels.fit_terms(*texts, *terms.flat(), min_texts, max_texts, most))
+
+
+def fit_hashed(
+    texts: Spelled,
+    buckets: int,
+    terms: Terms = WORDS,
+    *,
+    min_texts: int = 1,
+    max_texts: int = 2**62,
+) -> HashedCounts:
+    """Count the terms of texts by bucket, leaving out those not in `min_texts` to `max_texts` texts."""
+    return HashedCounts(*_kernels.fit_hashed(*texts, *terms.flat(), buckets, min_texts, max_texts))
+
+
+class TermIndex:
+    """A vocabulary, whose first `words` terms are of words, ready to count the terms of texts."""
+
+    def __init__(
+        self, data: NDArray[np.uint8], offsets: NDArray[np.int64], words: int | None = None, terms: Terms = WORDS
+    ):
+        self._index = _kernels.TermIndex(data, offsets, len(offsets) - 1 if words is None else words, *terms.flat())
+
+    def count(self, texts: Spelled) -> Arrays:
+        """CSR arrays of the counts of known terms."""
+        return self._index.count(*texts)
+
+    def encode(self, texts: Spelled, idf: NDArray[np.float32], sublinear: bool) -> Arrays:
+        """CSR arrays of the counts of known terms, weighed as by `weigh`."""
+        return self._index.encode(*texts, idf, sublinear)
+
+
+class HashIndex(TermIndex):
+    """Hashed terms: the buckets (B,) with a 1 are counted."""
+
+    def __init__(self, kept: NDArray[np.bool_], terms: Terms = WORDS):
+        self._index = _kernels.HashIndex(kept.astype(np.uint8), *terms.flat())
+
+
+def weigh(counts: Csr, idf: NDArray[np.float32], sublinear: bool) -> NDArray[np.float32]:
+    """The entries of tf·idf, scaled to unit length in each row; tf is the count, or (sublinear) 1 + ln(count)."""
+    return _kernels.weigh(*csr_arrays(counts), np.ascontiguousarray(idf, np.float32), sublinear)
+
+
+def unit_rows(matrix: Csr) -> NDArray[np.float32]:
+    """The entries of a matrix, scaled to unit length in each row."""
+    indptr, _, data = csr_arrays(matrix)
+    return _kernels.unit_rows(indptr, data)
