@@ -15,7 +15,8 @@ import scipy.sparse as sp
 
 import longtail
 from linear.systems import SLICE
-from longtail.encoders.tfidf import Tfidf, TfidfParameters, normalise_rows
+from longtail.data.sparse import normalise_rows
+from longtail.encoders.tfidf import Tfidf, TfidfParameters
 from longtail.metrics import depth
 
 WORD = re.compile(r"\w\w+")
