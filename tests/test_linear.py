@@ -29,7 +29,7 @@ from longtail.core.run import Run
 from longtail.data.sparse import normalise_rows
 from longtail.labels.represent import pifa
 from longtail.labels.tree import LabelTree, cuts, level_sizes, stretches
-from longtail.linear.train import LinearParameters, Training, train_ranker, training_rows
+from longtail.linear.train import LinearParameters, Training, level_problem, train_ranker, with_matched
 
 EXACT = {"bias": 1.0, "cost_positive": 1.0, "cost_negative": 1.0, "eps": 1e-4, "max_passes": 5000, "threshold": 0.0}
 
@@ -293,12 +293,13 @@ def test_matcher_aware_rows_hold_the_teacher_forced_ones() -> None:
     tfn, man = LinearParameters(negatives="tfn"), LinearParameters(negatives="tfn+man", beam=2)
     data = Training(X, Y)
     levels = train_ranker(data, tree, tfn, Run()).levels
-    above = tree.targets(Y, 1)
-    forced_ptr, forced = training_rows(data, above, levels[:2], tfn)
-    aware_ptr, aware = training_rows(data, above, levels[:2], man)
-    assert len(aware) > len(forced)
-    for g in range(above.shape[1]):
-        assert set(forced[forced_ptr[g] : forced_ptr[g + 1]]) <= set(aware[aware_ptr[g] : aware_ptr[g + 1]])
+    forced = level_problem(data, tree, 2, tfn)
+    aware = with_matched(forced, data, levels[:2], man)
+    assert len(aware.rows) > len(forced.rows)
+    for g in range(len(forced.row_ptr) - 1):
+        rows = [set(p.rows[p.row_ptr[g] : p.row_ptr[g + 1]]) for p in (forced, aware)]
+        assert rows[0] <= rows[1]
+        assert rows[0] == set(tree.targets(Y, 1).tocsc()[:, [g]].indices)
 
 
 def test_a_tree_of_one_level_is_exact_one_vs_all() -> None:

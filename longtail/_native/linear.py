@@ -173,11 +173,6 @@ def unpack_level(level: Level, parent: int | None = None, among: NDArray[np.int3
     return Weights(np.append(0, ends), features[order], values[order])
 
 
-def repacked(level: Level, width: int, kind: WeightKind) -> Level:
-    """A level with its weights kept in another way."""
-    return pack_level(level.child_ptr, unpack_level(level), width, kind)
-
-
 class BeamSearch:
     """The best nodes of the last of some levels."""
 

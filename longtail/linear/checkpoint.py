@@ -43,9 +43,9 @@ class Checkpoints:
         told = {"settings": changed, "seed": run.seed, "tree": number, "data": hasher.hexdigest()}
         return cls(run.folder, orjson.dumps(told, option=orjson.OPT_SORT_KEYS).decode())
 
-    def part(self, level: int, number: int, solve: Callable[[], Weights]) -> Weights:
-        """A part of a level: found where it was kept, or solved now and kept."""
+    def part(self, first_parent: int, number: int, solve: Callable[[], Weights]) -> Weights:
+        """A part of the problems that begin with a parent: found where it was kept, or solved now and kept."""
         if self.folder is None:
             return solve()
-        key = f"{self.key} level {level} part {number}"
+        key = f"{self.key} from {first_parent} part {number}"
         return Weights(**cached(key, lambda: solve()._asdict(), folder=self.folder))

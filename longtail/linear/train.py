@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._native.linear import BeamSearch, Level, Problem, WeightKind, Weights, pack_level, repacked, solve_level
+from longtail._native.linear import BeamSearch, Level, Problem, Weights, pack_level, solve_level
 from longtail.core.errors import ParameterError
 from longtail.core.parameters import Parameters, param
 from longtail.core.run import Run
@@ -80,36 +81,49 @@ def train_ranker(data: Training, tree: LabelTree, settings: LinearParameters, ru
     settings.check()
     tree.check(data.Y.shape[1])
     kept = Checkpoints.of(data, tree, settings, run, number)
-    solved: list[Level] = []  # float32, since matcher-aware negatives come from a search in what is there so far
-    above: sp.csr_matrix | None = None
     last = len(tree.levels) - 1
-    name = "training" if last else "training labels"
-    with run.progress.bar(name, total=len(tree.order) + sum(len(ends) - 1 for ends in tree.levels[:-1])) as bar:
-        for t in range(last + 1):
-            targets = tree.targets(data.Y, t)
-            problem = level_problem(data, tree, targets, t, training_rows(data, above, solved, settings), settings)
+    sizes = [len(ends) - 1 for ends in tree.levels]
+    with run.progress.bar("training", total=sum(sizes), unit="nodes") as bar:
+
+        def solved(problem: Problem, first_parent: int) -> Weights:
             parts: list[Weights] = []
             for first, part in problem_parts(data, problem):
-                work = functools.partial(solve, data, part, first, settings, run)
-                parts.append(kept.part(t, len(parts), work))
+                work = functools.partial(solve, data, part, first_parent + first, settings, run)
+                parts.append(kept.part(first_parent, len(parts), work))
                 bar.advance(len(parts[-1].ptr) - 1)
-            kind: WeightKind = "float32" if settings.negatives == "tfn+man" and t < last else settings.weights
-            solved.append(pack_level(tree.child_ptr(t), joined(parts), data.width + 1, kind))
-            above = targets
-    if settings.negatives == "tfn+man" and settings.weights != "float32":
-        solved[:-1] = [repacked(level, data.width + 1, settings.weights) for level in solved[:-1]]
-    return Ranker(tree, solved, data.width)
+            return joined(parts)
+
+        problems = (level_problem(data, tree, t, settings) for t in range(last + 1))
+        if settings.negatives == "tfn":  # levels know nothing of each other: as one, no core waits at the end
+            levels = cut_by_level(solved(one_problem(list(problems)), 0), sizes)
+            packed = [packed_level(tree, t, level, data, settings) for t, level in enumerate(levels)]
+        else:  # in float32 at first, since negatives come from a search in what is there so far
+            packed, weights, parents = [], [], 0
+            for t, problem in enumerate(problems):
+                problem = with_matched(problem, data, packed, settings)
+                weights.append(solved(problem, parents))
+                parents += len(problem.row_ptr) - 1
+                packed.append(pack_level(tree.child_ptr(t), weights[-1], data.width + 1))
+            if settings.weights != "float32":
+                packed = [packed_level(tree, t, level, data, settings) for t, level in enumerate(weights)]
+    return Ranker(tree, packed, data.width)
 
 
-def level_problem(
-    data: Training,
-    tree: LabelTree,
-    targets: sp.csr_matrix,
-    t: int,
-    rows: tuple[NDArray[np.int64], NDArray[np.int32]],
-    settings: LinearParameters,
-) -> Problem:
-    """The one-vs-all problems of level t."""
+def packed_level(tree: LabelTree, t: int, weights: Weights, data: Training, settings: LinearParameters) -> Level:
+    """The weights of level t as search reads them."""
+    return pack_level(tree.child_ptr(t), weights, data.width + 1, settings.weights)
+
+
+def level_problem(data: Training, tree: LabelTree, t: int, settings: LinearParameters) -> Problem:
+    """The one-vs-all problems of level t with teacher-forced negatives.
+
+    The points that take part under a parent (M of eq. 7) are those for which it is true.
+    """
+    targets = tree.targets(data.Y, t)
+    row_ptr, rows = np.array([0, targets.shape[0]]), np.arange(targets.shape[0], dtype=np.int32)
+    if t > 0:
+        above = tree.targets(data.Y, t - 1).tocsc()
+        row_ptr, rows = above.indptr.astype(np.int64), above.indices.astype(np.int32)
     ignore = None
     if data.ignore is not None and t == len(tree.levels) - 1:  # of a label: it says nothing about the clusters above
         ignore = tree.targets(data.ignore.astype(np.float32), t).tocsc()
@@ -118,30 +132,52 @@ def level_problem(
         R = tree.counts(data.Y, t)
         R.data /= np.repeat(np.maximum(np.asarray(R.sum(1)).ravel(), 1), np.diff(R.indptr))
         costs = R.tocsc().data
-    return Problem(*rows, tree.child_ptr(t), targets.tocsc(), costs, ignore)
+    return Problem(row_ptr, rows, tree.child_ptr(t), targets.tocsc(), costs, ignore)
 
 
-def training_rows(
-    data: Training, above: sp.csr_matrix | None, levels: list[Level], settings: LinearParameters
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The points that take part under each parent: M of eq. 7.
+def with_matched(problem: Problem, data: Training, levels: list[Level], settings: LinearParameters) -> Problem:
+    """Matcher-aware negatives too: points for which the levels above put the parent in their beam."""
+    if not levels:
+        return problem
+    N, K = data.X.shape[0], len(problem.row_ptr) - 1
+    search = BeamSearch(data.width, levels)
+    found, _ = search.search(data.rows(), bias=BIAS, beam=settings.beam, k=min(settings.beam, K), post=settings.post)
+    real = found >= 0
+    matched = sp.csr_matrix((np.ones(real.sum(), bool), found[real], np.append(0, np.cumsum(real.sum(1)))), (N, K))
+    forced = sp.csc_matrix((np.ones(len(problem.rows), bool), problem.rows, problem.row_ptr), (N, K))
+    both = (matched.tocsc() + forced).tocsc()
+    both.sort_indices()
+    return replace(problem, row_ptr=both.indptr.astype(np.int64), rows=both.indices.astype(np.int32))
 
-    Those for which the parent is true (tfn), and with man those for which the levels above put it in their beam.
-    """
-    N = data.X.shape[0]
-    if above is None:
-        return np.array([0, N]), np.arange(N, dtype=np.int32)
-    taking_part = above
-    if settings.negatives == "tfn+man":
-        K = above.shape[1]
-        search = BeamSearch(data.width, levels)
-        width = min(settings.beam, K)
-        found, _ = search.search(data.rows(), bias=BIAS, beam=settings.beam, k=width, post=settings.post)
-        real = found >= 0
-        indptr = np.append(0, np.cumsum(real.sum(1)))
-        taking_part = above + sp.csr_matrix((np.ones(real.sum(), np.float32), found[real], indptr), shape=(N, K))
-    by_parent = taking_part.tocsc()
-    return by_parent.indptr.astype(np.int64), by_parent.indices.astype(np.int32)
+
+def one_problem(problems: list[Problem]) -> Problem:
+    """The problems of several levels as one, parents and children of one level after those of the other."""
+    if len(problems) == 1:
+        return problems[0]
+    rows = np.cumsum([0, *(len(problem.rows) for problem in problems)])
+    children = np.cumsum([0, *(problem.targets.shape[1] for problem in problems)])
+    ignored = any(problem.ignore is not None for problem in problems)
+    none = [sp.csc_matrix(problem.targets.shape, dtype=np.float32) for problem in problems] if ignored else []
+    ignore = [p.ignore if p.ignore is not None else empty for p, empty in zip(problems, none, strict=False)]
+    return Problem(
+        row_ptr=np.concatenate([[0], *(p.row_ptr[1:] + at for p, at in zip(problems, rows, strict=False))]),
+        rows=np.concatenate([p.rows for p in problems]),
+        child_ptr=np.concatenate([[0], *(p.child_ptr[1:] + at for p, at in zip(problems, children, strict=False))]),
+        targets=sp.hstack([p.targets for p in problems], format="csc"),
+        costs=None if problems[0].costs is None else np.concatenate([p.costs for p in problems]),
+        ignore=sp.hstack(ignore, format="csc") if ignored else None,
+    )
+
+
+def cut_by_level(weights: Weights, sizes: list[int]) -> list[Weights]:
+    """The weights of all nodes, level by level."""
+    ends = np.cumsum([0, *sizes])
+    levels = []
+    for first, last in itertools.pairwise(ends.tolist()):
+        own = slice(weights.ptr[first], weights.ptr[last])
+        ptr = weights.ptr[first : last + 1] - weights.ptr[first]
+        levels.append(Weights(ptr, weights.features[own], weights.values[own]))
+    return levels
 
 
 def problem_parts(data: Training, problem: Problem) -> Iterator[tuple[int, Problem]]:

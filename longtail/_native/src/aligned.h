@@ -5,6 +5,10 @@
 #include <new>
 #include <vector>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 namespace longtail {
 
 template <typename T>
@@ -14,8 +18,16 @@ struct CacheAligned {
     CacheAligned() = default;
     template <typename U>
     CacheAligned(const CacheAligned<U>&) {}
-    T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kLine)); }
-    void deallocate(T* memory, std::size_t) { ::operator delete(memory, kLine); }
+    static constexpr std::align_val_t kHuge{std::size_t(1) << 21};  // what is larger is asked for in huge pages
+    static bool huge(std::size_t n) { return n * sizeof(T) >= 2 * static_cast<std::size_t>(kHuge); }
+    T* allocate(std::size_t n) {
+        void* memory = ::operator new(n * sizeof(T), huge(n) ? kHuge : kLine);
+#ifdef __linux__
+        if (huge(n)) madvise(memory, n * sizeof(T), MADV_HUGEPAGE);
+#endif
+        return static_cast<T*>(memory);
+    }
+    void deallocate(T* memory, std::size_t n) { ::operator delete(memory, huge(n) ? kHuge : kLine); }
     template <typename U>
     bool operator==(const CacheAligned<U>&) const { return true; }
     template <typename U>

@@ -32,35 +32,35 @@ public:
     void split(int32_t* order, const Cut& cut, uint64_t number, bool shared) {
         const int64_t size = cut.last - cut.first, half = cut.middle - cut.first;
         if (half < 1 || half >= size) return;
-        int32_t* members = order + cut.first;
+        int32_t* members = order + cut.first;  // rising, as are both sides in the end: sums do not depend on the way
         start(members, size, number);
-        std::vector<int32_t> now(size);
-        keys_.resize(size);
+        scores_.resize(size), keys_.resize(size), sides_.assign(size, 0);
         for (int round = 0; round < rounds_; round++) {
-            const auto score = [&](int64_t i) { keys_[i] = {product(members[i]), members[i]}; };
+            const auto score = [&](int64_t i) { scores_[i] = product(members[i]); };
             if (shared) parallel_for(size, 1024, score);
             else for (int64_t i = 0; i < size; i++) score(i);
-            std::nth_element(keys_.begin(), keys_.begin() + (half - 1), keys_.end(), [](const Key& a, const Key& b) {
-                return a.score > b.score || (a.score == b.score && a.member < b.member);
-            });
-            // rising on both sides: sums then do not depend on how the selection left them
-            for (int64_t i = 0; i < size; i++) now[i] = keys_[i].member;
-            std::sort(now.begin(), now.begin() + half);
-            std::sort(now.begin() + half, now.end());
-            // two sorted sides: what moved is what the first side has now and had not before
-            int64_t stayed = 0;
-            for (int64_t a = 0, b = 0; round > 0 && a < half && b < half;)
-                if (now[a] == members[b]) stayed++, a++, b++;
-                else now[a] < members[b] ? a++ : b++;
-            const bool settled = round > 0 && (half - stayed) * kSettled <= size;
-            std::copy(now.begin(), now.end(), members);
+            for (int64_t i = 0; i < size; i++) keys_[i] = {scores_[i], static_cast<int32_t>(i)};
+            std::nth_element(keys_.begin(), keys_.begin() + (half - 1), keys_.end(), nearer);
+            const Key last = keys_[half - 1];  // of the first side
             clear();
-            if (settled) break;
-            for (int64_t i = 0; i < half; i++) add(members[i], first_);
-            for (int64_t i = half; i < size; i++) add(members[i], second_);
+            int64_t moved = 0;
+            for (int64_t i = 0; i < size; i++) {
+                const uint8_t side = nearer(last, {scores_[i], static_cast<int32_t>(i)});
+                moved += side > sides_[i];
+                sides_[i] = side;
+            }
+            if (round > 0 && moved * kSettled <= size) break;
+            for (int64_t i = 0; i < size; i++) add(members[i], sides_[i] ? second_ : first_);
             aim();
         }
         clear();
+        std::vector<int32_t> others;
+        int64_t at = 0;
+        for (int64_t i = 0; i < size; i++) {
+            if (sides_[i]) others.push_back(members[i]);
+            else members[at++] = members[i];
+        }
+        std::copy(others.begin(), others.end(), members + at);
     }
 
 private:
@@ -69,8 +69,9 @@ private:
 
     struct Key {
         float score;
-        int32_t member;
+        int32_t place;
     };
+    static bool nearer(const Key& a, const Key& b) { return a.score > b.score || (a.score == b.score && a.place < b.place); }
     Rows rows_;
     int rounds_;
     uint64_t seed_;
@@ -79,6 +80,8 @@ private:
     std::vector<uint8_t> seen_;
     std::vector<int32_t> touched_;       // columns in which anything above is not 0
     std::vector<Key> keys_;
+    std::vector<float> scores_;          // of each member
+    std::vector<uint8_t> sides_;         // of each member: 0 the first, 1 the second
 
     void start(const int32_t* members, int64_t size, uint64_t number) {
         uint64_t state = scramble(seed_ + kRandomStep) + number * kRandomStep;
