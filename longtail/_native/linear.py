@@ -124,6 +124,8 @@ def sigmoid(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 WeightKind = Literal["float32", "float16", "int8"]
+CsrArrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+NO_NAMES, ALL_USABLE = np.empty(0, np.int32), np.empty(0, np.uint8)
 
 
 class Level(NamedTuple):
@@ -183,9 +185,20 @@ class BeamSearch:
             self._search.add_level(*level._replace(weights=weights))
 
     def search(
-        self, X: Csr, *, bias: float, beam: int, k: int, post: str, usable: NDArray[np.bool_] | None = None
+        self,
+        X: Csr | CsrArrays,
+        *,
+        bias: float,
+        beam: int,
+        k: int,
+        post: str,
+        names: NDArray[np.int32] = NO_NAMES,
+        usable: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The k best nodes (N, k) of the last level and their scores, among those `usable` (K,); pads −1, −inf."""
-        arrays: tuple[Any, ...] = csr_arrays(X)
-        mask = np.empty(0, np.uint8) if usable is None else usable.astype(np.uint8)
-        return self._search.search(*arrays, bias, beam, k, post, mask)
+        """The k best nodes (N, k) of the last level and their scores, among those `usable` (K,); pads −1, −inf.
+
+        Nodes are given by their number, or by `names` (K,); ties go to the lower. X is a matrix or `csr_arrays` of one.
+        """
+        arrays = X if isinstance(X, tuple) else csr_arrays(X)
+        mask = ALL_USABLE if usable is None else usable.view(np.uint8)
+        return self._search.search(*arrays, bias, beam, k, post, names, mask)

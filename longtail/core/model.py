@@ -79,7 +79,8 @@ class Model(ABC):
         if sp.issparse(x) or (isinstance(x, np.ndarray) and x.dtype.kind == "f"):
             if self.accepts == "text":
                 raise ParameterError("this model was trained on texts; got a feature matrix")
-            X = sp.csr_matrix(x, dtype=np.float32)
+            plain = isinstance(x, sp.csr_matrix) and x.dtype == np.float32  # a copy costs a single query dearly
+            X = x if plain else sp.csr_matrix(x, dtype=np.float32)
             if X.shape[1] != self.accepts:
                 raise ParameterError(f"this model takes {self.accepts:,} features; got {X.shape[1]:,} columns")
             if not np.isfinite(X.data).all():

@@ -9,6 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail._native import csr_arrays
+from longtail._native.linear import CsrArrays
+from longtail._native.terms import unit_rows
 from longtail.core.explanation import Explanation
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs
@@ -54,14 +57,21 @@ class LinearModel(StoredModel):
         """Rows of unit length (N, width)."""
         return self.encoder.encode(x) if self.encoder is not None and isinstance(x, Texts) else normalise_rows(x)
 
+    def _rows(self, x: Inputs) -> CsrArrays:
+        """The arrays of `features`: a matrix around them would cost a single query more than the search."""
+        if self.encoder is not None and isinstance(x, Texts):
+            return csr_arrays(self.encoder.encode(x))
+        indptr, indices, _ = csr_arrays(x)
+        return indptr, indices, unit_rows(x)
+
     def rank(self, x: Inputs, k: int) -> Ranking:
         """Beam search in each tree; the mean of the scores."""
         recipe, L = cast(LinearRecipe, self.recipe), len(self.labels)
-        X, k, gone = self.features(x), min(k, L), self.labels.removed
+        X, k, gone = self._rows(x), min(k, L), self.labels.removed
         if len(self.rankers) == 1:
             return Ranking(*self.rankers[0].search(X, k, recipe.beam, recipe.post, gone), self.labels)
         found = (ranker.search(X, min(k + MORE, L), recipe.beam, recipe.post, gone) for ranker in self.rankers)
-        total = sum((scores_csr(*each, L) for each in found), start=sp.csr_matrix((X.shape[0], L), dtype=np.float32))
+        total = sum((scores_csr(*each, L) for each in found), start=sp.csr_matrix((len(X[0]) - 1, L), dtype=np.float32))
         mean = total.tocsr()
         mean.data /= len(self.rankers)
         return Ranking.from_csr(mean, k, self.labels)

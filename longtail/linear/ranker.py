@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._native.linear import BeamSearch, Level
+from longtail._native.linear import BeamSearch, CsrArrays, Level
 from longtail.labels.tree import LabelTree
 
 BIAS = 1.0  # the value of the feature that every point has
@@ -23,7 +23,7 @@ class Ranker:
         self._smallest_cluster = 1 if len(levels) == 1 else int(np.diff(tree.levels[-2]).min())
 
     def search(
-        self, X: sp.csr_matrix, k: int, beam: int, post: str, gone: NDArray[np.bool_] | None = None
+        self, X: sp.csr_matrix | CsrArrays, k: int, beam: int, post: str, gone: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best labels (N, k) and their scores; pads −1, −inf. Labels that are `gone` (L,) are left out.
 
@@ -32,8 +32,7 @@ class Ranker:
         usable = None if gone is None or not gone.any() else ~gone[self.tree.order]
         wanted = k if usable is None else k + int((~usable).sum())
         beam = min(max(beam, -(-wanted // self._smallest_cluster)), len(self.tree))
-        found, scores = self._search.search(X, bias=BIAS, beam=beam, k=k, post=post, usable=usable)
-        return np.where(found >= 0, self.tree.order[found], -1).astype(np.int32), scores
+        return self._search.search(X, bias=BIAS, beam=beam, k=k, post=post, names=self.tree.order, usable=usable)
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Arrays that make this ranker again."""

@@ -30,6 +30,14 @@ void combine(Post post, float parent, float* margins, int64_t count) {
         for (int64_t c = 0; c < count; c++) margins[c] = parent - std::log1p(std::exp(-margins[c]));
 }
 
+inline void prefetch(const void* address) {
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch(address);
+#else
+    (void)address;
+#endif
+}
+
 struct Queries {
     const int64_t* ptr;
     const int32_t* features;
@@ -44,6 +52,12 @@ struct Queries {
 struct Visit {
     int32_t node, query;
     float score;
+};
+
+// What the nodes of the last level are called, and which of them may be named; null for their numbers, and for all.
+struct Names {
+    const int32_t* names;
+    const uint8_t* usable;
 };
 
 // What a thread keeps between nodes and blocks.
@@ -71,7 +85,7 @@ class AnyLevel {
 public:
     virtual ~AnyLevel() = default;
     // Offers each query the children of the nodes it has reached; `best` has one list per query from first_query on.
-    virtual void descend(const Queries& queries, std::vector<Visit>& visits, Workspace& work, Post post, const uint8_t* usable,
+    virtual void descend(const Queries& queries, std::vector<Visit>& visits, Workspace& work, Post post, const Names& names,
                          int64_t first_query, std::vector<TopK>& best) const = 0;
 };
 
@@ -81,11 +95,14 @@ public:
     LevelSearch(const Level<Child, Weight>& level, int64_t width) : level_(level), width_(width) {}
 
     // Node by node, so that the weights of a node are fetched once for all queries that visit it.
-    void descend(const Queries& queries, std::vector<Visit>& visits, Workspace& work, Post post, const uint8_t* usable,
+    void descend(const Queries& queries, std::vector<Visit>& visits, Workspace& work, Post post, const Names& names,
                  int64_t first_query, std::vector<TopK>& best) const override {
         const int64_t parents = static_cast<int64_t>(level_.child_ptr.shape(0)) - 1;
         if (visits.size() > 64) sort_by_node(visits, parents, work);
-        else std::stable_sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) { return a.node < b.node; });
+        else {
+            std::stable_sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) { return a.node < b.node; });
+            fetch(queries, visits);
+        }
         for (size_t i = 0; i < visits.size();) {
             const int32_t node = visits[i].node;
             size_t end = i;
@@ -103,7 +120,7 @@ public:
                 if (level_.scales.shape(0))
                     for (int64_t c = 0; c < count; c++) scores[c] *= level_.scales.data()[first + c];
                 combine(post, visits[i].score, scores, count);
-                offer(best[visits[i].query - first_query], scores, first, count, usable);
+                offer(best[visits[i].query - first_query], scores, first, count, names);
             }
             if (laid_out) lay_out(node, work, false);
         }
@@ -113,11 +130,34 @@ private:
     Level<Child, Weight> level_;
     int64_t width_;
 
-    // Children come in rising order, so one that only equals the worst held never replaces it.
-    static void offer(TopK& best, const float* scores, int64_t first, int64_t count, const uint8_t* usable) {
+    static void offer(TopK& best, const float* scores, int64_t first, int64_t count, const Names& names) {
         for (int64_t c = 0; c < count; c++)
-            if ((!best.full() || scores[c] > best.worst()) && (!usable || usable[first + c]))
-                best.offer(scores[c], static_cast<int32_t>(first + c));
+            if ((!best.full() || scores[c] >= best.worst()) && (!names.usable || names.usable[first + c]))
+                best.offer(scores[c], names.names ? names.names[first + c] : static_cast<int32_t>(first + c));
+    }
+
+    // Few queries spend their time waiting for memory: what they will look at is asked for ahead of time.
+    void fetch(const Queries& queries, const std::vector<Visit>& visits) const {
+        for (int step = 0; step < 2; step++)
+            for (const Visit& visit : visits) {
+                const int64_t first_bucket = level_.bucket_ptr.data()[visit.node];
+                const int64_t buckets = level_.bucket_ptr.data()[visit.node + 1] - first_bucket - 1;
+                const uint32_t* slots = level_.bucket_slots.data() + first_bucket;
+                const uint32_t* entries = level_.bucket_entries.data() + first_bucket;
+                const int64_t slot_base = level_.slot_ptr.data()[visit.node], base = level_.entry_ptr.data()[visit.node];
+                for (int64_t j = queries.ptr[visit.query]; j < queries.ptr[visit.query + 1]; j++) {
+                    const uint32_t bucket = bucket_of(hash_feature(queries.features[j]), buckets);
+                    if (step == 0) {
+                        prefetch(slots + bucket);
+                        prefetch(entries + bucket);
+                        continue;
+                    }
+                    prefetch(level_.features.data() + slot_base + slots[bucket]);
+                    prefetch(level_.counts.data() + slot_base + slots[bucket]);
+                    prefetch(level_.children.data() + base + entries[bucket]);
+                    prefetch(level_.weights + base + entries[bucket]);
+                }
+            }
     }
 
     void add(const Child* children, const Weight* weights, int64_t size, float value, float* margins) const {
@@ -183,9 +223,10 @@ public:
                                  reinterpret_cast<const Stored*>(weights.data()), scales, nb::cast(weights)}, width_));
     }
 
-    // The k best nodes (N, k) of the last level added, and their scores. `usable` (K, or empty for all) leaves nodes out.
+    // The k best nodes (N, k) of the last level added, and their scores; ties by lower name. They are named by `names`
+    // (K, or empty for their numbers); `usable` (K, or empty for all) leaves nodes out.
     nb::tuple search(In<int64_t> ptr, In<int32_t> columns, In<float> values, float bias, int64_t beam, int64_t k,
-                     const std::string& post_name, In<uint8_t> usable) const {
+                     const std::string& post_name, In<int32_t> names, In<uint8_t> usable) const {
         const Post post = post_of(post_name);
         const int64_t n = static_cast<int64_t>(ptr.shape(0)) - 1;
         auto found = new_numpy<int32_t>({size_t(n), size_t(k)});
@@ -195,7 +236,7 @@ public:
         {
             nb::gil_scoped_release nogil;
             const Queries queries{ptr.data(), columns.data(), values.data(), bias, static_cast<int32_t>(width_)};
-            const uint8_t* mask = usable.shape(0) ? usable.data() : nullptr;
+            const Names called{names.shape(0) ? names.data() : nullptr, usable.shape(0) ? usable.data() : nullptr};
             // large enough that queries meet at nodes, small enough that every thread has some
             const int64_t block = std::max<int64_t>(1, std::min<int64_t>(kBlock, (n + 4 * threads() - 1) / (4 * threads())));
             std::vector<std::unique_ptr<Workspace>> work(std::max(1, threads()));
@@ -203,7 +244,7 @@ public:
                 auto& own = work[thread_number()];
                 if (!own) own = std::make_unique<Workspace>();
                 const int64_t first = b * block, last = std::min(n, first + block);
-                search_block(queries, first, last, beam, k, post, mask, *own, found_out, score_out);
+                search_block(queries, first, last, beam, k, post, called, *own, found_out, score_out);
             });
         }
         return nb::make_tuple(found, scores);
@@ -214,7 +255,7 @@ private:
     int64_t width_;  // features; the bias is one more
     std::vector<std::unique_ptr<AnyLevel>> levels_;
 
-    void search_block(const Queries& queries, int64_t first, int64_t last, int64_t beam, int64_t k, Post post, const uint8_t* usable,
+    void search_block(const Queries& queries, int64_t first, int64_t last, int64_t beam, int64_t k, Post post, const Names& names,
                       Workspace& work, int32_t* found, float* scores) const {
         std::vector<Visit> visits;
         for (int64_t q = first; q < last; q++) visits.push_back({0, static_cast<int32_t>(q), 0.0f});
@@ -223,7 +264,7 @@ private:
         for (size_t t = 0; t < levels_.size(); t++) {
             const bool bottom = t + 1 == levels_.size();
             std::vector<TopK> best(last - first, TopK(bottom ? k : beam));
-            levels_[t]->descend(queries, visits, work, post, bottom ? usable : nullptr, first, best);
+            levels_[t]->descend(queries, visits, work, post, bottom ? names : Names{nullptr, nullptr}, first, best);
             visits.clear();
             for (int64_t q = first; q < last; q++) {
                 if (bottom) {
