@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from longtail.core.errors import UnsupportedError
+from longtail.core.errors import ParameterError, UnsupportedError
 from longtail.core.parameters import Parameters
 from longtail.core.registry import Registry
 
@@ -49,6 +49,8 @@ class Recipe(Parameters):
         for name, given in asked.items():
             if given and name not in self.keeps_to:
                 raise UnsupportedError(f"{self.kind} has no use for {name}: leave --{name} out")
+        if run.resume and run.folder is None:
+            raise ParameterError("to resume a training, say where it was to be saved: --out MODEL, or Run(folder=…)")
 
     def check_corpus(self, corpus: Corpus) -> None:
         """Refuse a corpus that lacks what this recipe needs, by name."""

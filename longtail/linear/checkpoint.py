@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +15,14 @@ import orjson
 from longtail._native.linear import Weights
 from longtail.core.run import Run
 from longtail.labels.tree import LabelTree
-from longtail.store import cached
+from longtail.store.cache import find, keep
 
 if TYPE_CHECKING:
     from longtail.linear.train import LinearParameters, Training
 
+log = logging.getLogger("longtail")
 PREDICTION_ONLY = ("weights",)  # settings that do not change what is solved
+WORTH_KEEPING = 2.0  # seconds: what is solved faster is sooner solved again than read
 
 
 class Checkpoints:
@@ -48,4 +52,12 @@ class Checkpoints:
         if self.folder is None:
             return solve()
         key = f"{self.key} from {first_parent} part {number}"
-        return Weights(**cached(key, lambda: solve()._asdict(), folder=self.folder))
+        found = find(self.folder, key)
+        if found is not None:
+            log.info("taken up again: part %d of the training was solved already", number + 1)
+            return Weights(**found)
+        began = time.monotonic()
+        solved = solve()
+        if time.monotonic() - began < WORTH_KEEPING:
+            return solved
+        return Weights(**keep(self.folder, key, solved._asdict()))

@@ -17,6 +17,7 @@ from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.metrics import Report, depth, evaluate
 from longtail.recipes.deciding import DecidingRecipe
+from longtail.store.cache import forget
 
 log = logging.getLogger("longtail")
 
@@ -43,6 +44,8 @@ class RefitRecipe(DecidingRecipe, ABC):
         run = run or Run()
         self.check_corpus(corpus)
         self.check_run(run)
+        if run.folder is not None and not run.resume:
+            forget(run.folder)
         began, before = time.monotonic(), get_threads()
         set_threads(run.threads)
         try:

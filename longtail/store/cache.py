@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,30 +22,51 @@ log = logging.getLogger("longtail")
 
 MANIFEST = "cache.json"
 KIND = "longtail-cache"
+ENTRY = re.compile(r"[0-9a-f]{32}")
 
 
 def cached(
-    key: str, build: Callable[[], Mapping[str, NDArray[Any]]], *, enabled: bool = True, folder: Path | None = None
+    key: str, build: Callable[[], Mapping[str, NDArray[Any]]], *, enabled: bool = True
 ) -> dict[str, NDArray[Any]]:
     """The arrays that `build` makes: from the cache when they are there, else built and put there.
 
     `key` must say all that the arrays depend on: texts, encoder, settings, and a version of the code. A
-    damaged entry is built again. A cache that cannot be written costs a warning, never the result. `folder` is another
-    place than the user's cache, as that of a run.
+    damaged entry is built again. A cache that cannot be written costs a warning, never the result.
     """
     if not enabled:
         return dict(build())
-    folder = (folder or cache_folder()) / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    found = _open(folder, key)
-    if found is not None:
-        return found
-    built = dict(build())
+    found = find(cache_folder(), key)
+    return keep(cache_folder(), key, dict(build())) if found is None else found
+
+
+def find(folder: Path, key: str) -> dict[str, NDArray[Any]] | None:
+    """The arrays kept in `folder` under `key`, mapped; None where there are none, or they are damaged."""
+    return _open(_entry(folder, key), key)
+
+
+def keep(folder: Path, key: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Keep arrays in `folder` under `key`; gives them back mapped, so that the memory of those given is freed."""
     try:
-        _put(folder, key, built)
+        _put(_entry(folder, key), key, arrays)
     except StoreError as error:
         log.warning("not kept in the cache: %s", error)
-        return built
-    return _open(folder, key, verify=False) or built  # mapped, so that the memory of the built ones is freed
+        return arrays
+    return _open(_entry(folder, key), key, verify=False) or arrays
+
+
+def forget(folder: Path) -> None:
+    """Delete all that was kept in `folder`, and the folder; what somebody else put there stays, and it with it."""
+    for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if ENTRY.fullmatch(entry.name) and entry.is_dir():
+            for generation in entry.glob("data-*"):
+                disk.remove_folder(generation)
+            disk.remove_folder(entry)
+    if folder.is_dir() and not any(folder.iterdir()):
+        disk.remove_folder(folder)
+
+
+def _entry(folder: Path, key: str) -> Path:
+    return folder / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def cache_folder() -> Path:

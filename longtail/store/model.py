@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +17,12 @@ from longtail.core.errors import DataError, ParameterError, StoreError, shorten
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.recipe import Recipe, recipes
-from longtail.store.folder import check_place, open_folder, save_folder, size_of
+from longtail.store.cache import forget
+from longtail.store.folder import RUN, check_place, open_folder, save_folder, size_of
 from longtail.store.manifest import plain, read_manifest
 from longtail.store.parts import pack_labels, unpack_labels
+
+log = logging.getLogger("longtail")
 
 MANIFEST = "model.json"
 KIND = "longtail-model"
@@ -79,6 +83,10 @@ class StoredModel(Model):
             decision_arrays, manifest[DECISION] = self.decision.state()
             arrays = arrays | {f"{DECISION}.{name}": array for name, array in decision_arrays.items()}
         save_folder(folder, MANIFEST, KIND, manifest, label_arrays | arrays, overwrite)
+        try:
+            forget(Path(folder) / RUN)  # the training has succeeded: its checkpoints are of no more use
+        except StoreError as error:
+            log.warning("checkpoints of the training could not be deleted: %s", error)
 
 
 def load(folder: str | Path, verify: bool = True) -> Model:
