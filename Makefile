@@ -24,12 +24,25 @@ demo: $(VENV)/.core
 	$(BIN)/longtail predict $(MODEL) --table -k 5 "a text editor for Python programmers" "plot satellite orbits" "解析 JSON in C++"
 	@echo "Now yours:  $(BIN)/longtail predict $(MODEL) \"…\" -k 5"
 
+# The tests of the C++ kernels: run with and without AVX2, and under the sanitizers
+NATIVE_TESTS = tests/test_native_rank.py tests/test_native_text.py tests/test_neighbours.py tests/test_linear.py \
+	tests/test_linear_recipes.py tests/test_newton.py tests/test_tfidf.py tests/test_explain.py
+
 test: $(VENV)/.dev lint
 	$(BIN)/python -m pytest -n auto -m "not slow"
-	LONGTAIL_SIMD=portable $(BIN)/python -m pytest -m "not slow" tests/test_native_rank.py tests/test_native_text.py tests/test_neighbours.py
+	LONGTAIL_SIMD=portable $(BIN)/python -m pytest -n auto -m "not slow" $(NATIVE_TESTS)
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m slow
+
+# The native tests with every address and every operation checked (GCC or Clang on Linux)
+sanitize:
+	test -x $(VENV)-sanitize/bin/python || $(PYTHON) -m venv $(VENV)-sanitize
+	$(VENV)-sanitize/bin/python -m pip install --quiet -c constraints.txt -C cmake.define.LONGTAIL_SANITIZE=ON \
+		-C build-dir=build/sanitize -e '.[dev]'
+	for simd in avx2 portable; do LONGTAIL_SIMD=$$simd ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+		$(VENV)-sanitize/bin/python -m pytest -q -m "not slow" $(NATIVE_TESTS) || exit 1; done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -122,7 +122,7 @@ def one_corpus(
         for turn in range(args.repeats):
             for system in (s for s in systems if s not in failed):
                 out = prediction_file(folder, system, str(turn))
-                told = run(pythons[SYSTEMS[system].environment], system, folder, out, args)
+                told = run(pythons[SYSTEMS[system].environment], system, folder, out, args, seed=turn)
                 if "failed" in told:
                     failed[system] = told["failed"]
                 elif out.is_file():
@@ -182,11 +182,11 @@ def predictions(folder: Path, system: str) -> list[np.ndarray]:
     return [np.load(path) for path in sorted(folder.glob(prediction_file(folder, system, "*").name))]
 
 
-def run(python: str, system: str, folder: Path, out: Path, args: argparse.Namespace) -> dict[str, Any]:
+def run(python: str, system: str, folder: Path, out: Path, args: argparse.Namespace, seed: int) -> dict[str, Any]:
     """What one process measured, or why there is nothing."""
     print(f"  {system} …", end=" ", flush=True, file=sys.stderr)
     threads = {name: str(args.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")}
-    command = [python, "-m", "linear.measure", system, str(folder), str(args.threads), str(out)]
+    command = [python, "-m", "linear.measure", system, str(folder), str(args.threads), str(out), str(seed)]
     try:
         environment = os.environ | threads | {"PYTHONPATH": str(BENCH), "TMPDIR": str(folder)}
         done = subprocess.run(command, capture_output=True, env=environment, timeout=args.timeout)

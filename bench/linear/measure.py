@@ -1,6 +1,9 @@
 """One system in a process of its own: it trains and predicts, and what was measured is written down.
 
-    python -m linear.measure SYSTEM FOLDER THREADS OUT     # OUT.json: figures; OUT.npy: labels of the test rows (N, k)
+    python -m linear.measure SYSTEM FOLDER THREADS OUT SEED    # OUT.json: figures; OUT.npy: labels of test rows (N, k)
+
+The seed is that of the tree, for systems that take one: P@1 of debian-related moves by half a point with it, so each
+round of a comparison gives another to both sides, and medians are compared.
 
 A driver has these methods; only what is said to be timed is:
 
@@ -86,10 +89,11 @@ def measure(made: Any, folder: Path, out: Path) -> dict[str, float]:
     return figures
 
 
-def main(name: str, folder: Path, threads: int, out: Path) -> None:
+def main(name: str, folder: Path, threads: int, out: Path, seed: int) -> None:
     system = SYSTEMS[name]
     module, _, driver = system.driver.partition(":")
     made = getattr(importlib.import_module(f"linear.{module}"), driver)(threads, **system.settings)
+    made.seed = seed
     figures = measure(made, folder, out)
     versions = {p: importlib.metadata.version(p) for p in (system.package, "numpy", "scipy")}
     versions["python"] = platform.python_version()
@@ -98,4 +102,4 @@ def main(name: str, folder: Path, threads: int, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5]))

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ TOP = 10
 class Longtail:
     """xr-linear on the matrices. Its model folder holds tree, weights and label keys, and no words."""
 
+    seed = 0
+
     def __init__(self, threads: int, **settings: Any):
         self.run, self.settings = Run(threads=threads), settings
         _native.set_threads(threads)
@@ -43,7 +46,7 @@ class Longtail:
         self.recipe = longtail.recipe(**{"name": "xr-linear"} | self.settings)
 
     def train(self) -> None:
-        self.model = self.recipe.train(self.data, self.labels, self.run)
+        self.model = self.recipe.train(self.data, self.labels, replace(self.run, seed=self.seed))
 
     def save(self, folder: Path) -> None:
         self.model.save(folder)

@@ -51,7 +51,7 @@ class Pecos(OnMatrices):
         s = self.settings
         Z = self.embed(self.Y, self.X, method="pifa", threads=self.threads)
         tree = {"nr_splits": s["branching"], "max_leaf_size": s["leaf_size"], "threads": self.threads}
-        chain = self.index(Z, indexer_type="hierarchicalkmeans", **tree)
+        chain = self.index(Z, indexer_type="hierarchicalkmeans", seed=self.seed, **tree)
         self.model = self.linear.train(
             self.X,
             self.Y,

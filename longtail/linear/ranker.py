@@ -37,15 +37,17 @@ class Ranker:
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Arrays that make this ranker again."""
         arrays: dict[str, NDArray[Any]] = {f"{prefix}.order": self.tree.order}
-        for t, (ends, level) in enumerate(zip(self.tree.levels, self.levels, strict=True)):
-            arrays[f"{prefix}.ends{t}"] = ends
+        for t, level in enumerate(self.levels):
+            if t < len(self.levels) - 1:  # on the last every label is a node
+                arrays[f"{prefix}.ends{t}"] = self.tree.levels[t]
             arrays |= {f"{prefix}.level{t}.{name}": array for name, array in level._asdict().items()}
         return arrays
 
     @classmethod
     def from_state(cls, arrays: Any, prefix: str, levels: int, width: int) -> Ranker:
         """From `state`."""
-        tree = LabelTree(arrays[f"{prefix}.order"], tuple(arrays[f"{prefix}.ends{t}"] for t in range(levels)))
+        order, ends = arrays[f"{prefix}.order"], (arrays[f"{prefix}.ends{t}"] for t in range(levels - 1))
+        tree = LabelTree(order, (*ends, np.arange(len(order) + 1)))
         fields = Level._fields
         made = [Level(*(arrays[f"{prefix}.level{t}.{name}"] for name in fields)) for t in range(levels)]
         return cls(tree, made, width)

@@ -21,7 +21,7 @@ from longtail.linear.checkpoint import Checkpoints
 from longtail.linear.ranker import BIAS, Ranker
 
 MAX_PASSES = 100
-PART = 2e9  # non-zeros × labels solved at a time: some ten seconds of work, after which it can be taken up again
+PART = 8e9  # non-zeros × labels solved at a time: some ten seconds of work, after which it can be taken up again
 
 
 @dataclass(frozen=True)
