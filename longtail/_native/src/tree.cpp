@@ -25,8 +25,7 @@ struct Cut {
 class Splitter {
 public:
     Splitter(const Rows& rows, int64_t width, int rounds, uint64_t seed)
-        : rows_(rows), rounds_(rounds), seed_(seed), first_(width, 0.0f), second_(width, 0.0f), lean_(width, 0.0f),
-          seen_(width, 0) {}
+        : rows_(rows), rounds_(rounds), seed_(seed), first_(width), second_(width), lean_(width, 0.0f) {}
 
     // `number` is that of the cut. With `shared`, the threads work together on it; else the caller has one for each.
     void split(int32_t* order, const Cut& cut, uint64_t number, bool shared) {
@@ -50,7 +49,12 @@ public:
                 sides_[i] = side;
             }
             if (round > 0 && moved * kSettled <= size) break;
-            for (int64_t i = 0; i < size; i++) add(members[i], sides_[i] ? second_ : first_);
+            const auto sum_up = [&](int64_t side) {
+                for (int64_t i = 0; i < size; i++)
+                    if (sides_[i] == side) add(members[i], side ? second_ : first_);
+            };
+            if (shared) parallel_for(2, 1, sum_up);
+            else sum_up(0), sum_up(1);
             aim();
         }
         clear();
@@ -75,10 +79,19 @@ private:
     Rows rows_;
     int rounds_;
     uint64_t seed_;
-    std::vector<float> first_, second_;  // the sums of both sides
-    std::vector<float> lean_;            // first centre − second centre
-    std::vector<uint8_t> seen_;
-    std::vector<int32_t> touched_;       // columns in which anything above is not 0
+    struct Side {
+        std::vector<float> sum;
+        std::vector<uint8_t> seen;
+        std::vector<int32_t> touched;  // columns of the sum that may not be 0
+        explicit Side(int64_t width) : sum(width, 0.0f), seen(width, 0) {}
+        double square() const {
+            double total = 0;
+            for (int32_t column : touched) total += double(sum[column]) * sum[column];
+            return total;
+        }
+    };
+    Side first_, second_;
+    std::vector<float> lean_;  // first centre − second centre
     std::vector<Key> keys_;
     std::vector<float> scores_;          // of each member
     std::vector<uint8_t> sides_;         // of each member: 0 the first, 1 the second
@@ -106,33 +119,32 @@ private:
         return sum;
     }
 
-    void add(int32_t row, std::vector<float>& sum) {
+    void add(int32_t row, Side& side) const {
         for (int64_t j = rows_.ptr[row]; j < rows_.ptr[row + 1]; j++) {
             const int32_t column = rows_.columns[j];
-            if (!seen_[column]) {
-                seen_[column] = 1;
-                touched_.push_back(column);
+            if (!side.seen[column]) {
+                side.seen[column] = 1;
+                side.touched.push_back(column);
             }
-            sum[column] += rows_.values[j];
+            side.sum[column] += rows_.values[j];
         }
     }
 
     void aim() {
-        double a = 0, b = 0;
-        for (int32_t column : touched_) {
-            a += double(first_[column]) * first_[column];
-            b += double(second_[column]) * second_[column];
-        }
+        const double a = first_.square(), b = second_.square();
         const float scale_a = a > 0 ? float(1 / std::sqrt(a)) : 0.0f, scale_b = b > 0 ? float(1 / std::sqrt(b)) : 0.0f;
-        for (int32_t column : touched_) lean_[column] = first_[column] * scale_a - second_[column] * scale_b;
+        for (const Side* side : {&first_, &second_})
+            for (int32_t column : side->touched) lean_[column] = first_.sum[column] * scale_a - second_.sum[column] * scale_b;
     }
 
     void clear() {
-        for (int32_t column : touched_) {
-            first_[column] = second_[column] = lean_[column] = 0.0f;
-            seen_[column] = 0;
+        for (Side* side : {&first_, &second_}) {
+            for (int32_t column : side->touched) {
+                side->sum[column] = lean_[column] = 0.0f;
+                side->seen[column] = 0;
+            }
+            side->touched.clear();
         }
-        touched_.clear();
     }
 };
 
@@ -156,7 +168,7 @@ Out<int32_t> cluster_order(In<int64_t> ptr, In<int32_t> columns, In<float> value
         };
         for (size_t r = 0; r + 1 < round_ptr.shape(0); r++) {
             const int64_t first = round_ptr.data()[r], count = round_ptr.data()[r + 1] - first;
-            if (count < 4)  // too few to go round: the threads share each
+            if (count < threads())  // too few to go round: the threads share each
                 for (int64_t c = 0; c < count; c++) split(first + c, true);
             else
                 parallel_for(count, 1, [&](int64_t c) { split(first + c, false); });
