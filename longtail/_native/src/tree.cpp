@@ -69,7 +69,7 @@ public:
 
 private:
     static constexpr int kTried = 10;
-    static constexpr int64_t kSettled = 200;  // a round that moves less than one member in so many is the last
+    static constexpr int64_t kSettled = 50;  // a round that moves less than one member in so many is the last: trees are as good
 
     struct Key {
         float score;
