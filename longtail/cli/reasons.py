@@ -29,7 +29,7 @@ def page(explanation: Explanation, terms: int) -> Group:
         several = len(reason.paths) > 1
         for number, path in enumerate(reason.paths, 1):
             if len(path.steps) > 1:
-                parts += [Text(), path_table(path.steps, explanation.kind, f" in tree {number}" if several else "")]
+                parts += [Text(), path_table(path.steps, f" in tree {number}" if several else "")]
     if any(term.in_label for reason in explanation.reasons for term in foremost(reason.own.terms, terms)[0]):
         parts += [Text(), Text("* also stands in the label's own text", style="dim")]
     return Group(*parts)
@@ -56,9 +56,9 @@ def words_table(step: Step, limit: int) -> Table:
     return made
 
 
-def path_table(steps: Sequence[Step], kind: str, where: str) -> Table:
+def path_table(steps: Sequence[Step], where: str) -> Table:
     """The margins of the clusters from the root down to the label, and what the way is worth after each."""
-    made = plain_table(f"path{where}", "labels", "margin", kind, "carried by")
+    made = plain_table(f"path{where}", "labels", "margin", "score", "carried by")
     for step in steps:
         shown, left_out = foremost(step.terms, ON_PATH)
         words = [f"{term.term} {signed(term.contribution, 2)}" for term in shown] + ["…"] * bool(left_out)

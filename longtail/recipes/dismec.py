@@ -33,6 +33,7 @@ class Dismec(LinearRecipe):
     solver: Literal["dcd", "newton"] = param("newton", "dual coordinate descent, or Newton's method")  # paper: Newton
     eps: float = param(0.01, "how far from optimal the solver may stop", above=0.0)  # paper: 0.01
     prune: float = param(0.01, "weights smaller than this are dropped", at_least=0.0)  # paper: 0.01
+    negatives: Literal["tfn"] = param("tfn", "every other point is a negative: there is no level above")
     trees: Literal[1] = param(1, "there is no tree, so there is nothing to average")
 
     def tree(self, Z: sp.csr_matrix, labels: Labels, seed: int) -> LabelTree:
