@@ -303,3 +303,13 @@ def test_every_recipe_explains_itself(recipe: str, tmp_path: Path, capsys: pytes
     assert main(["explain", str(tmp_path / "model"), "boat wind harbour", "-k", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["reasons"][0]["label"] == "sailing" if "reasons" in found else "sailing" in json.dumps(found)
+
+
+def test_a_loaded_model_is_mapped_not_copied(tmp_path: Path) -> None:
+    fit(features(400, 60)).save(tmp_path / "model")
+    model = longtail.load(tmp_path / "model")
+    for array in model.rankers[0].levels[0]:  # type: ignore[attr-defined]
+        while len(array) and not isinstance(array, np.memmap):
+            assert isinstance(array.base, np.ndarray), "a copy: every server process would hold its own"
+            array = array.base
+    assert (model.predict(features(400, 60).features, 3).indices >= 0).all()
