@@ -313,3 +313,11 @@ def test_a_loaded_model_is_mapped_not_copied(tmp_path: Path) -> None:
             assert isinstance(array.base, np.ndarray), "a copy: every server process would hold its own"
             array = array.base
     assert (model.predict(features(400, 60).features, 3).indices >= 0).all()
+
+
+def test_trees_of_the_largest_seed() -> None:
+    data = features()
+    labels = Labels.of([f"l{i}" for i in range(30)]).with_counts(data.label_counts(), len(data))
+    model = longtail.recipe("xr-linear", trees=2, leaf_size=4).train(data, labels, Run(seed=2**63 - 1))  # type: ignore[attr-defined]
+    orders = [ranker.tree.order for ranker in model.rankers]
+    assert not np.array_equal(*orders)

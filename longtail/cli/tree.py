@@ -123,7 +123,7 @@ def view_of(model: Model, args: argparse.Namespace) -> tuple[TreeView, str]:
     from longtail.linear.explain import node_words
     from longtail.linear.model import LinearModel
 
-    if not isinstance(model, LinearModel) or model.recipe.name == "dismec":
+    if not isinstance(model, LinearModel):
         raise UnsupportedError(
             f"recipe {model.recipe.name!r} has no label tree to show; train one that has, as xr-linear"
         )

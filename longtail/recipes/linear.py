@@ -71,9 +71,9 @@ class LinearRecipe(RefitRecipe):
     def tree(self, Z: sp.csr_matrix, labels: Labels, seed: int) -> LabelTree:
         """A tree of the labels whose vectors are the rows of Z (L, d)."""
 
+    @abstractmethod
     def label_vectors(self, data: Training, labels: Labels, encoder: Tfidf | None) -> sp.csr_matrix:
         """What labels are clustered by (L, d)."""
-        return pifa(data.X, data.Y)
 
     def train(self, data: Dataset, labels: Labels, run: Run) -> LinearModel:
         """Encode, build the trees, solve their levels from the root down."""
@@ -89,8 +89,9 @@ class LinearRecipe(RefitRecipe):
         settings = LinearParameters(**self._part(LinearParameters))
         rankers = []
         for number in range(self.trees):
-            tree = self.tree(Z, labels, run.seed + (number << 40))
-            rankers.append(train_ranker(training, tree, settings, replace(run, seed=run.seed + (number << 40)), number))
+            own = replace(run, seed=(run.seed + (number << 40)) % 2**63)  # a tree apart from its neighbours' seeds
+            tree = self.tree(Z, labels, own.seed)
+            rankers.append(train_ranker(training, tree, settings, own, number))
         return LinearModel(self, labels, encoder, rankers)
 
     def _part(self, owner: type) -> dict[str, Any]:
