@@ -129,25 +129,35 @@ NO_NAMES, ALL_USABLE = np.empty(0, np.int32), np.empty(0, np.uint8)
 
 
 class Level(NamedTuple):
-    """The weights of a level as beam search reads them: by parent, by feature, then by child (see src/level.h)."""
+    """The weights of a level as beam search reads them: by parent, by feature, then by child (see src/level.h).
+
+    `form` holds the bytes of a child's number, those of a weight, and the bits of a feature.
+    """
 
     child_ptr: NDArray[np.int64]
-    slot_ptr: NDArray[np.int64]
-    entry_ptr: NDArray[np.int64]
     bucket_ptr: NDArray[np.int64]
-    bucket_slots: NDArray[np.uint32]
-    bucket_entries: NDArray[np.uint32]
-    features: NDArray[np.int32]
-    counts: NDArray[Any]
-    children: NDArray[Any]
-    weights: NDArray[Any]
+    data_ptr: NDArray[np.int64]
+    buckets: NDArray[np.uint32]
+    data: NDArray[np.uint8]
     scales: NDArray[np.float32]
+    form: NDArray[np.uint8]
+
+    def arguments(self) -> tuple[Any, ...]:
+        """As the kernels take it."""
+        return (*self[:-1], *self.form[:2].tolist())
+
+    @property
+    def kind(self) -> WeightKind:
+        """How weights are kept."""
+        kinds: dict[int, WeightKind] = {1: "int8", 2: "float16", 4: "float32"}
+        return kinds[int(self.form[1])]
 
 
 def pack_level(child_ptr: NDArray[np.int64], weights: Weights, width: int, kind: WeightKind = "float32") -> Level:
     """The weights of the children of each parent, laid out for beam search; features are below `width`."""
-    *arrays, packed, scales = _kernels.pack_level(child_ptr, *weights, width, kind)
-    return Level._make((child_ptr, *arrays, packed.view(np.float16) if kind == "float16" else packed, scales))
+    arrays, scales, child_bytes, weight_bytes = _kernels.pack_level(child_ptr, *weights, width, kind)
+    form = np.array([child_bytes, weight_bytes, max(1, (width - 1).bit_length())], np.uint8)
+    return Level(child_ptr, *arrays, scales, form)
 
 
 def unpack_level(level: Level, parent: int | None = None, among: NDArray[np.int32] | None = None) -> Weights:
@@ -155,24 +165,13 @@ def unpack_level(level: Level, parent: int | None = None, among: NDArray[np.int3
 
     With `among`, those of these features alone.
     """
-    first, last = (0, len(level.slot_ptr) - 1) if parent is None else (parent, parent + 1)
-    slots = slice(level.slot_ptr[first], level.slot_ptr[last])
-    features, counts = level.features[slots], level.counts[slots].astype(np.int64) + 1
-    entries = np.arange(level.entry_ptr[first], level.entry_ptr[last])
-    if among is not None:
-        kept = np.isin(features, among)
-        entries = entries[np.repeat(kept, counts)]
-        features, counts = features[kept], counts[kept]
-    nodes = level.children[entries].astype(np.int64)
-    if parent is None:
-        nodes += np.repeat(level.child_ptr[:-1], np.diff(level.entry_ptr))[entries]
-    values = level.weights[entries].astype(np.float32)
-    if len(level.scales):
-        values *= np.abs(values) * level.scales[level.child_ptr[first] + nodes]
-    features = np.repeat(features, counts)
-    order = np.lexsort((features, nodes))
-    ends = np.cumsum(np.bincount(nodes, minlength=level.child_ptr[last] - level.child_ptr[first]))
-    return Weights(np.append(0, ends), features[order], values[order])
+    first, last = (0, len(level.child_ptr) - 1) if parent is None else (parent, parent + 1)
+    if among is not None and not len(among):
+        ptr = np.zeros(level.child_ptr[last] - level.child_ptr[first] + 1, np.int64)
+        return Weights(ptr, np.empty(0, np.int32), np.empty(0, np.float32))
+    wanted = np.empty(0, np.int32) if among is None else np.ascontiguousarray(among, np.int32)
+    width = 1 << int(level.form[2])
+    return Weights(*_kernels.unpack_level(*level.arguments(), width, first, last, wanted))
 
 
 class BeamSearch:
@@ -181,8 +180,7 @@ class BeamSearch:
     def __init__(self, width: int, levels: list[Level]):
         self._search = _kernels.BeamSearch(width)
         for level in levels:
-            weights = level.weights.view(np.uint16) if level.weights.dtype == np.float16 else level.weights
-            self._search.add_level(*level._replace(weights=weights))
+            self._search.add_level(*level.arguments())
 
     def search(
         self,

@@ -1,4 +1,5 @@
-// Prediction down a label tree: beam search over the children of each parent, node by node for a block of queries.
+// Beam search over the children of each parent: node by node for a block of queries, or best first for a few.
+#include "common.h"
 #include "level.h"
 #include "topk.h"
 
@@ -46,6 +47,7 @@ struct Queries {
     int32_t bias_feature;
 
     int64_t size(int64_t query) const { return ptr[query + 1] - ptr[query]; }
+    Query operator[](int64_t query) const { return {features + ptr[query], values + ptr[query], size(query), bias_feature, bias}; }
 };
 
 // A query that has reached a node, and the score it has there.
@@ -62,13 +64,10 @@ struct Names {
 
 // What a thread keeps between nodes and blocks.
 struct Workspace {
-    struct Place {
-        uint32_t entry, size;
-    };
-    std::vector<Place> table;  // by feature: where its entries are under the node that is laid out; size 0 where nowhere
+    std::vector<Place> table;  // over mixed features: the slots of the node that is laid out
     std::vector<float> margins;
     std::vector<int64_t> starts;
-    std::vector<Visit> sorted;
+    std::vector<Visit> round, sorted;
 };
 
 // Visits by node, those of a node by query, as they came.
@@ -81,130 +80,155 @@ void sort_by_node(std::vector<Visit>& visits, int64_t nodes, Workspace& work) {
     visits.swap(work.sorted);
 }
 
-class AnyLevel {
-public:
-    virtual ~AnyLevel() = default;
-    // Offers each query the children of the nodes it has reached; `best` has one list per query from first_query on.
-    virtual void descend(const Queries& queries, std::vector<Visit>& visits, Workspace& work, Post post, const Names& names,
-                         int64_t first_query, std::vector<TopK>& best) const = 0;
+// What is asked of a level: the best children of the nodes that queries have reached.
+struct Search {
+    const Queries& queries;
+    Post post;
+    Names names;
+    int64_t first_query;
+    std::vector<TopK>& best;  // one list per query from first_query on
+
+    TopK& list(const Visit& visit) const { return best[visit.query - first_query]; }
+
+    // No child scores higher than its parent: where the parent is worse than all that is kept, none can come in.
+    bool hopeless(const Visit& visit) const {
+        return post != Post::none && list(visit).full() && visit.score < list(visit).worst();
+    }
 };
 
-template <typename Child, typename Weight>
-class LevelSearch : public AnyLevel {
+class LevelSearch {
 public:
-    LevelSearch(const Level<Child, Weight>& level, int64_t width) : level_(level), width_(width) {}
+    LevelSearch(In<int64_t> child_ptr, In<int64_t> bucket_ptr, In<int64_t> data_ptr, In<uint32_t> buckets, In<uint8_t> data,
+                In<float> scales, int64_t child_bytes, int64_t weight_bytes, int64_t width)
+        : child_ptr_(child_ptr), bucket_ptr_(bucket_ptr), data_ptr_(data_ptr), buckets_(buckets), data_(data), scales_(scales),
+          mix_(mix_of(width + 1)), kernels_(simd().node[place(child_bytes)][place(weight_bytes)]) {
+        for (int64_t p = 0; p < parents(); p++) {
+            int shift = mix_.bits;
+            while ((int64_t(1) << (mix_.bits - shift)) < buckets_of(p)) shift--;
+            shifts_.push_back(static_cast<uint8_t>(shift));
+        }
+    }
 
-    // Node by node, so that the weights of a node are fetched once for all queries that visit it.
-    void descend(const Queries& queries, std::vector<Visit>& visits, Workspace& work, Post post, const Names& names,
-                 int64_t first_query, std::vector<TopK>& best) const override {
-        const int64_t parents = static_cast<int64_t>(level_.child_ptr.shape(0)) - 1;
-        if (visits.size() > 64) sort_by_node(visits, parents, work);
-        else {
-            std::stable_sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) { return a.node < b.node; });
-            fetch(queries, visits);
-        }
-        for (size_t i = 0; i < visits.size();) {
-            const int32_t node = visits[i].node;
-            size_t end = i;
-            int64_t wanted = 0;
-            for (; end < visits.size() && visits[end].node == node; end++) wanted += queries.size(visits[end].query);
-            const int64_t first = level_.child_ptr.data()[node], count = level_.child_ptr.data()[node + 1] - first;
-            // where the queries have more features between them than the node, its slots are laid out in a table first
-            const bool laid_out = wanted > level_.slot_ptr.data()[node + 1] - level_.slot_ptr.data()[node];
-            if (laid_out) lay_out(node, work, true);
-            for (; i < end; i++) {
-                work.margins.assign(count, 0.0f);
-                if (laid_out) add_laid_out(node, queries, visits[i].query, work);
-                else add_looked_up(node, queries, visits[i].query, work.margins.data());
-                float* scores = work.margins.data();
-                if (level_.scales.shape(0))
-                    for (int64_t c = 0; c < count; c++) scores[c] *= level_.scales.data()[first + c];
-                combine(post, visits[i].score, scores, count);
-                offer(best[visits[i].query - first_query], scores, first, count, names);
-            }
-            if (laid_out) lay_out(node, work, false);
-        }
+    // Visits come query by query, best first.
+    void descend(const Search& search, const std::vector<Visit>& visits, Workspace& work) const {
+        if (visits.size() <= kFew) few(search, visits, work);
+        else many(search, visits, work);
     }
 
 private:
-    Level<Child, Weight> level_;
-    int64_t width_;
+    static constexpr size_t kFew = 64;      // visits that are made as they come
+    static constexpr int64_t kAhead = 128;  // features whose weights are asked for ahead of time
+    In<int64_t> child_ptr_, bucket_ptr_, data_ptr_;
+    In<uint32_t> buckets_;
+    In<uint8_t> data_;
+    In<float> scales_;
+    Mix mix_;
+    NodeKernels kernels_;
+    std::vector<uint8_t> shifts_;
 
-    static void offer(TopK& best, const float* scores, int64_t first, int64_t count, const Names& names) {
-        for (int64_t c = 0; c < count; c++)
-            if ((!best.full() || scores[c] >= best.worst()) && (!names.usable || names.usable[first + c]))
-                best.offer(scores[c], names.names ? names.names[first + c] : static_cast<int32_t>(first + c));
+    static int place(int64_t bytes) {
+        check(bytes == 1 || bytes == 2 || bytes == 4, "numbers of children and weights have 1, 2 or 4 bytes");
+        return bytes == 1 ? 0 : bytes == 2 ? 1 : 2;
+    }
+    int64_t parents() const { return static_cast<int64_t>(child_ptr_.shape(0)) - 1; }
+    int64_t buckets_of(int64_t p) const { return bucket_ptr_.data()[p + 1] - bucket_ptr_.data()[p]; }
+    int64_t bytes_of(int64_t p) const { return data_ptr_.data()[p + 1] - data_ptr_.data()[p]; }
+    Node node(int64_t p) const {
+        return {buckets_.data() + bucket_ptr_.data()[p], data_.data() + data_ptr_.data()[p], mix_, shifts_[p],
+                child_ptr_.data()[p + 1] - child_ptr_.data()[p]};
     }
 
-    // Few queries spend their time waiting for memory: what they will look at is asked for ahead of time.
-    void fetch(const Queries& queries, const std::vector<Visit>& visits) const {
-        for (int step = 0; step < 2; step++)
-            for (const Visit& visit : visits) {
-                const int64_t first_bucket = level_.bucket_ptr.data()[visit.node];
-                const int64_t buckets = level_.bucket_ptr.data()[visit.node + 1] - first_bucket - 1;
-                const uint32_t* slots = level_.bucket_slots.data() + first_bucket;
-                const uint32_t* entries = level_.bucket_entries.data() + first_bucket;
-                const int64_t slot_base = level_.slot_ptr.data()[visit.node], base = level_.entry_ptr.data()[visit.node];
-                for (int64_t j = queries.ptr[visit.query]; j < queries.ptr[visit.query + 1]; j++) {
-                    const uint32_t bucket = bucket_of(hash_feature(queries.features[j]), buckets);
-                    if (step == 0) {
-                        prefetch(slots + bucket);
-                        prefetch(entries + bucket);
-                        continue;
-                    }
-                    prefetch(level_.features.data() + slot_base + slots[bucket]);
-                    prefetch(level_.counts.data() + slot_base + slots[bucket]);
-                    prefetch(level_.children.data() + base + entries[bucket]);
-                    prefetch(level_.weights + base + entries[bucket]);
-                }
-            }
-    }
-
-    void add(const Child* children, const Weight* weights, int64_t size, float value, float* margins) const {
-        for (int64_t e = 0; e < size; e++) margins[children[e]] += value * weight_of(weights[e]);
-    }
-
-    void lay_out(int32_t node, Workspace& work, bool set) const {
-        if (work.table.empty()) work.table.assign(width_ + 1, {0, 0});
-        uint32_t entry = 0;
-        for (int64_t slot = level_.slot_ptr.data()[node]; slot < level_.slot_ptr.data()[node + 1]; slot++) {
-            const uint32_t size = uint32_t(level_.counts.data()[slot]) + 1;
-            work.table[level_.features.data()[slot]] = {entry, set ? size : 0};
-            entry += size;
+    // In the order they come, so that most of what is hopeless is known to be. Single queries spend their time waiting for
+    // memory: what they will look at is asked for ahead of time.
+    void few(const Search& search, const std::vector<Visit>& visits, Workspace& work) const {
+        size_t fetched = 0;
+        for (size_t i = 0; i < visits.size(); i++) {
+            if (search.hopeless(visits[i])) continue;
+            if (i >= fetched) fetched = fetch(search, visits, i);
+            const Node own = node(visits[i].node);
+            clear(own, work);
+            kernels_.add(own, search.queries[visits[i].query], work.margins.data());
+            offer(search, visits[i], own, work.margins.data());
         }
     }
 
-    void add_laid_out(int32_t node, const Queries& queries, int64_t query, Workspace& work) const {
-        const int64_t base = level_.entry_ptr.data()[node];
-        const Child* children = level_.children.data() + base;
-        const Weight* weights = level_.weights + base;
-        const auto take = [&](int32_t feature, float value) {
-            const Workspace::Place place = work.table[feature];
-            add(children + place.entry, weights + place.entry, place.size, value, work.margins.data());
-        };
-        for (int64_t j = queries.ptr[query]; j < queries.ptr[query + 1]; j++) take(queries.features[j], queries.values[j]);
-        if (queries.bias != 0.0f) take(queries.bias_feature, queries.bias);
+    // Asks for the buckets, then for the records of as many visits as have kAhead features between them; returns the end.
+    size_t fetch(const Search& search, const std::vector<Visit>& visits, size_t first) const {
+        int64_t features = 0;
+        size_t last = first;
+        for (; last < visits.size() && (last == first || features < kAhead); last++) features += search.queries.size(visits[last].query);
+        for (int step = 0; step < 2; step++)
+            for (size_t i = first; i < last; i++) {
+                const Node own = node(visits[i].node);
+                const Query query = search.queries[visits[i].query];
+                for (int64_t j = 0; j < query.size; j++) {
+                    const uint32_t at = mixed(mix_, query.features[j]);
+                    if (step == 0) prefetch(own.buckets + (at >> own.shift));
+                    else prefetch(record_of(own, at)), prefetch(record_of(own, at) + 64);
+                }
+            }
+        return last;
     }
 
-    void add_looked_up(int32_t node, const Queries& queries, int64_t query, float* margins) const {
-        const int64_t base = level_.entry_ptr.data()[node], first_bucket = level_.bucket_ptr.data()[node];
-        const int64_t buckets = level_.bucket_ptr.data()[node + 1] - first_bucket - 1;
-        const uint32_t* slots = level_.bucket_slots.data() + first_bucket;
-        const uint32_t* entries = level_.bucket_entries.data() + first_bucket;
-        const int32_t* features = level_.features.data() + level_.slot_ptr.data()[node];
-        const Child* counts = level_.counts.data() + level_.slot_ptr.data()[node];
-        const auto take = [&](int32_t feature, float value) {
-            const uint32_t bucket = bucket_of(hash_feature(feature), buckets);
-            uint32_t slot = slots[bucket];
-            const uint32_t last = slots[bucket + 1], first = slot;
-            while (slot < last && features[slot] < feature) slot++;
-            if (slot == last || features[slot] != feature) return;
-            int64_t entry = base + entries[bucket];
-            for (uint32_t s = first; s < slot; s++) entry += int64_t(counts[s]) + 1;
-            add(level_.children.data() + entry, level_.weights + entry, int64_t(counts[slot]) + 1, value, margins);
-        };
-        for (int64_t j = queries.ptr[query]; j < queries.ptr[query + 1]; j++) take(queries.features[j], queries.values[j]);
-        if (queries.bias != 0.0f) take(queries.bias_feature, queries.bias);
+    // In rounds of 2, 4, 8, … visits of every query, the best first, so that hopeless ones are left out of later rounds; in
+    // a round node by node, so that the weights of a node are fetched once for all queries that visit it.
+    void many(const Search& search, const std::vector<Visit>& visits, Workspace& work) const {
+        bool more = true;
+        for (int64_t from = 0, size = 2; more; from += size, size *= 2) {
+            more = false;
+            work.round.clear();
+            int64_t rank = 0;
+            for (size_t i = 0; i < visits.size(); i++, rank++) {
+                if (i > 0 && visits[i].query != visits[i - 1].query) rank = 0;
+                more |= rank >= from + size;
+                if (rank >= from && rank < from + size && !search.hopeless(visits[i])) work.round.push_back(visits[i]);
+            }
+            sort_by_node(work.round, parents(), work);
+            by_node(search, work.round, work);
+        }
+    }
+
+    void by_node(const Search& search, const std::vector<Visit>& visits, Workspace& work) const {
+        for (size_t i = 0; i < visits.size();) {
+            const int32_t number = visits[i].node;
+            const Node own = node(number);
+            size_t end = i;
+            int64_t wanted = 0;
+            for (; end < visits.size() && visits[end].node == number; end++) wanted += search.queries.size(visits[end].query);
+            // where the queries have more features between them than the node, its slots are laid out in a table first
+            const bool laid_out = wanted > kSlotsPerBucket * buckets_of(number) && bytes_of(number) < int64_t(1) << 32;
+            if (laid_out) {
+                if (work.table.empty()) work.table.assign(size_t(mix_.mask) + 1, {0, 0});
+                kernels_.lay_out(own, buckets_of(number), work.table.data(), true);
+            }
+            for (; i < end; i++) {
+                clear(own, work);
+                const Query query = search.queries[visits[i].query];
+                if (laid_out) kernels_.add_laid_out(own, query, work.table.data(), work.margins.data());
+                else kernels_.add(own, query, work.margins.data());
+                offer(search, visits[i], own, work.margins.data());
+            }
+            if (laid_out) kernels_.lay_out(own, buckets_of(number), work.table.data(), false);
+        }
+    }
+
+    // Room for whole vectors, and for any child that one byte can number: kernels add 0 beyond the last.
+    static void clear(const Node& own, Workspace& work) {
+        const size_t size = static_cast<size_t>((own.children + 7) & ~int64_t(7));
+        if (work.margins.size() < std::max<size_t>(size, 256)) work.margins.resize(std::max<size_t>(size, 256));
+        std::fill_n(work.margins.begin(), size, 0.0f);
+    }
+
+    void offer(const Search& search, const Visit& visit, const Node& own, float* scores) const {
+        const int64_t first = child_ptr_.data()[visit.node];
+        if (scales_.shape(0))
+            for (int64_t c = 0; c < own.children; c++) scores[c] *= scales_.data()[first + c];
+        combine(search.post, visit.score, scores, own.children);
+        const Names& names = search.names;
+        TopK& best = search.list(visit);
+        for (int64_t c = 0; c < own.children; c++)
+            if ((!best.full() || scores[c] >= best.worst()) && (!names.usable || names.usable[first + c]))
+                best.offer(scores[c], names.names ? names.names[first + c] : static_cast<int32_t>(first + c));
     }
 };
 
@@ -213,14 +237,9 @@ public:
     explicit BeamSearch(int64_t width) : width_(width) {}
     BeamSearch(const BeamSearch&) = delete;
 
-    template <typename Child, typename Weight>
-    void add_level(In<int64_t> child_ptr, In<int64_t> slot_ptr, In<int64_t> entry_ptr, In<int64_t> bucket_ptr,
-                   In<uint32_t> bucket_slots, In<uint32_t> bucket_entries, In<int32_t> features, In<Child> counts,
-                   In<Child> children, nb::ndarray<const Weight, nb::ndim<1>, nb::c_contig, nb::device::cpu> weights, In<float> scales) {
-        using Stored = std::conditional_t<std::is_same_v<Weight, uint16_t>, Half, Weight>;
-        levels_.push_back(std::make_unique<LevelSearch<Child, Stored>>(
-            Level<Child, Stored>{child_ptr, slot_ptr, entry_ptr, bucket_ptr, bucket_slots, bucket_entries, features, counts, children,
-                                 reinterpret_cast<const Stored*>(weights.data()), scales, nb::cast(weights)}, width_));
+    void add_level(In<int64_t> child_ptr, In<int64_t> bucket_ptr, In<int64_t> data_ptr, In<uint32_t> buckets, In<uint8_t> data,
+                   In<float> scales, int64_t child_bytes, int64_t weight_bytes) {
+        levels_.emplace_back(child_ptr, bucket_ptr, data_ptr, buckets, data, scales, child_bytes, weight_bytes, width_);
     }
 
     // The k best nodes (N, k) of the last level added, and their scores; ties by lower name. They are named by `names`
@@ -253,7 +272,7 @@ public:
 private:
     static constexpr int64_t kBlock = 2048;
     int64_t width_;  // features; the bias is one more
-    std::vector<std::unique_ptr<AnyLevel>> levels_;
+    std::vector<LevelSearch> levels_;
 
     void search_block(const Queries& queries, int64_t first, int64_t last, int64_t beam, int64_t k, Post post, const Names& names,
                       Workspace& work, int32_t* found, float* scores) const {
@@ -264,7 +283,7 @@ private:
         for (size_t t = 0; t < levels_.size(); t++) {
             const bool bottom = t + 1 == levels_.size();
             std::vector<TopK> best(last - first, TopK(bottom ? k : beam));
-            levels_[t]->descend(queries, visits, work, post, bottom ? names : Names{nullptr, nullptr}, first, best);
+            levels_[t].descend({queries, post, bottom ? names : Names{nullptr, nullptr}, first, best}, visits, work);
             visits.clear();
             for (int64_t q = first; q < last; q++) {
                 if (bottom) {
@@ -279,21 +298,13 @@ private:
     }
 };
 
-template <typename Child>
-void bind_levels(nb::class_<BeamSearch>& search) {
-    search.def("add_level", &BeamSearch::add_level<Child, float>)
-        .def("add_level", &BeamSearch::add_level<Child, uint16_t>)
-        .def("add_level", &BeamSearch::add_level<Child, int8_t>);
-}
-
 }  // namespace
 
 void bind_beam(nb::module_& m) {
-    nb::class_<BeamSearch> search(m, "BeamSearch");
-    search.def(nb::init<int64_t>()).def("search", &BeamSearch::search);
-    bind_levels<uint8_t>(search);
-    bind_levels<uint16_t>(search);
-    bind_levels<uint32_t>(search);
+    nb::class_<BeamSearch>(m, "BeamSearch")
+        .def(nb::init<int64_t>())
+        .def("add_level", &BeamSearch::add_level)
+        .def("search", &BeamSearch::search);
 }
 
 }  // namespace longtail

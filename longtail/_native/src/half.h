@@ -1,4 +1,5 @@
 // 16-bit floats without help from the processor, so that every machine rounds alike.
+// Static, since two instruction sets include it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@ struct Half {
     uint16_t bits;
 };
 
-inline float to_float(Half half) {
+static inline float to_float(Half half) {
     // shifted into the place of a 32-bit float, the exponent is short of 112: one product mends that, subnormals too
     const uint32_t magnitude = uint32_t(half.bits & 0x7fffu) << 13, sign = uint32_t(half.bits & 0x8000u) << 16;
     float value;
@@ -24,7 +25,7 @@ inline float to_float(Half half) {
 }
 
 // The nearest, ties to even; what is too large becomes the largest.
-inline Half to_half(float value) {
+static inline Half to_half(float value) {
     uint32_t bits;
     std::memcpy(&bits, &value, 4);
     const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);

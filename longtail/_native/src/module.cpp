@@ -17,6 +17,7 @@ void bind_label_sums(nb::module_&);
 void bind_nearest(nb::module_&);
 void bind_newton(nb::module_&);
 void bind_pack(nb::module_&);
+void bind_unpack(nb::module_&);
 void bind_rank(nb::module_&);
 void bind_sparse_text(nb::module_&);
 void bind_solve(nb::module_&);
@@ -48,6 +49,7 @@ NB_MODULE(_kernels, m) {
     bind_nearest(m);
     bind_newton(m);
     bind_pack(m);
+    bind_unpack(m);
     bind_rank(m);
     bind_sparse_text(m);
     bind_solve(m);

@@ -1,4 +1,5 @@
 // Lays the weights of a level out for beam search (level.h).
+#include "common.h"
 #include "level.h"
 
 #include <nanobind/stl/string.h>
@@ -14,9 +15,8 @@ struct Source {
     const float* weights;
 };
 
-// What the arrays of a level are written to; entries through a function, since their types differ.
 struct Sizes {
-    std::vector<int64_t> slot_ptr, entry_ptr, bucket_ptr;
+    std::vector<int64_t> bucket_ptr, data_ptr;
 };
 
 // The distinct features of a parent, with how often each occurs; a table over all features per thread.
@@ -46,101 +46,172 @@ void each_parent(int64_t parents, int64_t width, Each each) {
     });
 }
 
-Sizes measure(const Source& source, int64_t parents, int64_t width) {
-    Sizes sizes{std::vector<int64_t>(parents + 1, 0), std::vector<int64_t>(parents + 1, 0), std::vector<int64_t>(parents + 1, 0)};
-    each_parent(parents, width, [&](int64_t p, Counter& counter) {
-        counter.look(source, p);
-        counter.clear();
-        sizes.slot_ptr[p + 1] = static_cast<int64_t>(counter.seen.size());
-    });
-    for (int64_t p = 0; p < parents; p++) {
-        const int64_t slots = sizes.slot_ptr[p + 1];
-        sizes.bucket_ptr[p + 1] = sizes.bucket_ptr[p] + std::max<int64_t>(1, slots / kSlotsPerBucket) + 1;
-        sizes.slot_ptr[p + 1] += sizes.slot_ptr[p];
-        sizes.entry_ptr[p + 1] = source.weight_ptr[source.child_ptr[p + 1]];
-    }
-    return sizes;
+// How many bits of a mixed feature are its rest, for a parent with this many slots.
+int shift_for(const Mix& mix, int64_t slots) {
+    int shift = mix.bits;
+    while (shift > 0 && (slots >> (mix.bits - shift)) > kSlotsPerBucket) shift--;
+    return shift;
 }
 
-template <typename Child, typename Weight, typename Store>
-nb::tuple pack(const Source& source, int64_t parents, int64_t width, Out<float> scales, Store store) {
-    Sizes sizes;
-    {
-        nb::gil_scoped_release nogil;
-        sizes = measure(source, parents, width);
+// The slots of a parent, bucket by bucket: `each(bucket, first, last)` for all that hold any; `seen` is put in that order.
+template <typename Each>
+void each_bucket(Counter& counter, const Mix& mix, int shift, Each each) {
+    auto& seen = counter.seen;
+    std::sort(seen.begin(), seen.end(), [&](int32_t a, int32_t b) { return mixed(mix, a) < mixed(mix, b); });
+    for (size_t first = 0, last; first < seen.size(); first = last) {
+        const uint32_t bucket = mixed(mix, seen[first]) >> shift;
+        for (last = first + 1; last < seen.size() && mixed(mix, seen[last]) >> shift == bucket;) last++;
+        check(last - first < (1u << 16), "a bucket of a level has more than 65,535 features");
+        each(bucket, first, last);
     }
-    const size_t slots = sizes.slot_ptr.back(), entries = sizes.entry_ptr.back(), buckets = sizes.bucket_ptr.back();
-    auto bucket_slots = new_numpy<uint32_t>({buckets}), bucket_entries = new_numpy<uint32_t>({buckets});
-    auto features = new_numpy<int32_t>({slots});
-    auto counts = new_numpy<Child>({slots}), children = new_numpy<Child>({entries});
-    auto weights = new_numpy<Weight>({entries});
-    uint32_t *slot_out = bucket_slots.data(), *entry_out = bucket_entries.data();
-    int32_t* feature_out = features.data();
-    Child *count_out = counts.data(), *child_out = children.data();
-    Weight* weight_out = weights.data();
-    {
-        nb::gil_scoped_release nogil;
-        each_parent(parents, width, [&](int64_t p, Counter& counter) {
-            counter.look(source, p);
-            const int64_t first_bucket = sizes.bucket_ptr[p], own_buckets = sizes.bucket_ptr[p + 1] - first_bucket - 1;
-            const auto bucket = [&](int32_t feature) { return bucket_of(hash_feature(feature), own_buckets); };
-            std::sort(counter.seen.begin(), counter.seen.end(), [&](int32_t a, int32_t b) {
-                const uint32_t x = bucket(a), y = bucket(b);
-                return x < y || (x == y && a < b);
-            });
-            int64_t slot = sizes.slot_ptr[p], at = 0, next_bucket = 0;
-            const int64_t base = sizes.entry_ptr[p];
-            for (int32_t feature : counter.seen) {
-                for (; next_bucket <= bucket(feature); next_bucket++) {
-                    slot_out[first_bucket + next_bucket] = static_cast<uint32_t>(slot - sizes.slot_ptr[p]);
-                    entry_out[first_bucket + next_bucket] = static_cast<uint32_t>(at);
-                }
-                feature_out[slot] = feature;
-                count_out[slot++] = static_cast<Child>(counter.count[feature] - 1);
-                const uint32_t size = counter.count[feature];
-                counter.count[feature] = static_cast<uint32_t>(at);  // from here on: where its next entry goes
-                at += size;
-            }
-            for (; next_bucket <= own_buckets; next_bucket++) {
-                slot_out[first_bucket + next_bucket] = static_cast<uint32_t>(slot - sizes.slot_ptr[p]);
-                entry_out[first_bucket + next_bucket] = static_cast<uint32_t>(at);
-            }
-            for (int64_t c = source.child_ptr[p]; c < source.child_ptr[p + 1]; c++)
-                for (int64_t j = source.weight_ptr[c]; j < source.weight_ptr[c + 1]; j++) {
-                    const int64_t entry = base + counter.count[source.features[j]]++;
-                    child_out[entry] = static_cast<Child>(c - source.child_ptr[p]);
-                    weight_out[entry] = store(source.weights[j], c);
-                }
-            counter.clear();
-        });
-    }
-    return nb::make_tuple(to_numpy(std::move(sizes.slot_ptr)), to_numpy(std::move(sizes.entry_ptr)),
-                          to_numpy(std::move(sizes.bucket_ptr)), bucket_slots, bucket_entries, features, counts, children,
-                          weights, scales);
 }
+
+template <typename Child, typename Weight>
+class Packer {
+public:
+    Packer(const Source& source, int64_t parents, int64_t width) : source_(source), parents_(parents), width_(width), mix_(mix_of(width)) {}
+
+    template <typename Store>
+    nb::tuple pack(Store store) {
+        Sizes sizes;
+        {
+            nb::gil_scoped_release nogil;
+            sizes = measure();
+        }
+        auto buckets = new_numpy<uint32_t>({size_t(sizes.bucket_ptr.back())});
+        auto data = new_numpy<uint8_t>({size_t(sizes.data_ptr.back() + kSlack)});
+        uint32_t* bucket_out = buckets.data();
+        uint8_t* data_out = data.data();
+        {
+            nb::gil_scoped_release nogil;
+            std::memset(data_out + sizes.data_ptr.back(), 0, kSlack);
+            each_parent(parents_, width_, [&](int64_t p, Counter& counter) {
+                const int64_t own_buckets = sizes.bucket_ptr[p + 1] - sizes.bucket_ptr[p];
+                std::memset(bucket_out + sizes.bucket_ptr[p], 0, own_buckets * sizeof(uint32_t));
+                std::memset(data_out + sizes.data_ptr[p], 0, sizes.data_ptr[p + 1] - sizes.data_ptr[p]);
+                write(p, counter, bucket_out + sizes.bucket_ptr[p], data_out + sizes.data_ptr[p], store);
+            });
+        }
+        return nb::make_tuple(to_numpy(std::move(sizes.bucket_ptr)), to_numpy(std::move(sizes.data_ptr)), buckets, data);
+    }
+
+private:
+    const Source& source_;
+    int64_t parents_, width_;
+    Mix mix_;
+
+    struct Slot {
+        uint8_t* at;  // its entries
+        size_t size, done;
+    };
+
+    Entries entries(int64_t parent) const {
+        return entries_of(source_.child_ptr[parent + 1] - source_.child_ptr[parent], sizeof(Child), sizeof(Weight));
+    }
+    static int64_t head_bytes(int64_t slots, int shift) { return 2 + slots * (int64_t(sizeof(Child)) + (shift > 16 ? 4 : 2)); }
+    static int64_t aligned(int64_t bytes) { return (bytes + 3) & ~int64_t(3); }
+
+    Sizes measure() const {
+        Sizes sizes{std::vector<int64_t>(parents_ + 1, 0), std::vector<int64_t>(parents_ + 1, 0)};
+        each_parent(parents_, width_, [&](int64_t p, Counter& counter) {
+            counter.look(source_, p);
+            const int shift = shift_for(mix_, static_cast<int64_t>(counter.seen.size()));
+            const Entries own = entries(p);
+            int64_t bytes = 4;
+            each_bucket(counter, mix_, shift, [&](uint32_t, size_t first, size_t last) {
+                int64_t record = head_bytes(static_cast<int64_t>(last - first), shift);
+                for (size_t i = first; i < last; i++) record += entry_bytes(own, counter.count[counter.seen[i]]);
+                bytes += aligned(record);
+            });
+            check(bytes / 4 < int64_t(1) << 32, "the weights of one parent take more than 16 GB");
+            counter.clear();
+            sizes.bucket_ptr[p + 1] = int64_t(1) << (mix_.bits - shift);
+            sizes.data_ptr[p + 1] = bytes;
+        });
+        for (int64_t p = 0; p < parents_; p++) {
+            sizes.bucket_ptr[p + 1] += sizes.bucket_ptr[p];
+            sizes.data_ptr[p + 1] += sizes.data_ptr[p];
+        }
+        return sizes;
+    }
+
+    template <typename Store>
+    void write(int64_t p, Counter& counter, uint32_t* buckets, uint8_t* data, Store store) const {
+        counter.look(source_, p);
+        const int shift = shift_for(mix_, static_cast<int64_t>(counter.seen.size()));
+        const Entries own = entries(p);
+        std::vector<Slot> slots(counter.seen.size());
+        int64_t begin = 4;
+        each_bucket(counter, mix_, shift, [&](uint32_t bucket, size_t first, size_t last) {
+            const uint16_t n = static_cast<uint16_t>(last - first);
+            buckets[bucket] = static_cast<uint32_t>(begin / 4);
+            uint8_t* record = data + begin;
+            std::memcpy(record, &n, 2);
+            int64_t entry = begin + head_bytes(n, shift);
+            for (size_t i = first; i < last; i++) {
+                const uint32_t rest = static_cast<uint32_t>(mixed(mix_, counter.seen[i]) & ((uint64_t(1) << shift) - 1));
+                const uint16_t lower = static_cast<uint16_t>(rest), upper = static_cast<uint16_t>(rest >> 16);
+                const int64_t number = static_cast<int64_t>(i - first);
+                std::memcpy(record + 2 + 2 * number, &lower, 2);
+                if (shift > 16) std::memcpy(record + 2 + 2 * (n + number), &upper, 2);
+                const uint32_t count = counter.count[counter.seen[i]];
+                const Child stored = static_cast<Child>(count - 1);
+                std::memcpy(record + 2 + (shift > 16 ? 4 : 2) * n + number * int64_t(sizeof(Child)), &stored, sizeof(Child));
+                slots[i] = {data + entry, count, 0};
+                counter.count[counter.seen[i]] = static_cast<uint32_t>(i);  // from here on: the slot
+                entry += entry_bytes(own, count);
+            }
+            begin += aligned(entry - begin);
+        });
+        for (int64_t c = source_.child_ptr[p]; c < source_.child_ptr[p + 1]; c++)
+            for (int64_t j = source_.weight_ptr[c]; j < source_.weight_ptr[c + 1]; j++) {
+                Slot& slot = slots[counter.count[source_.features[j]]];
+                const Weight weight = store(source_.weights[j], c);
+                const Child child = static_cast<Child>(c - source_.child_ptr[p]);
+                const Form form = form_of(own, static_cast<int64_t>(slot.size));
+                size_t place = slot.done * sizeof(Weight);
+                if (form == Form::row) place = size_t(child) * sizeof(Weight);
+                if (form == Form::pairs) {
+                    std::memcpy(slot.at + slot.done * sizeof(Child), &child, sizeof(Child));
+                    place += slot.size * sizeof(Child);
+                }
+                if (form == Form::bits) {
+                    slot.at[child / 8] = static_cast<uint8_t>(slot.at[child / 8] | 1u << child % 8);
+                    place += static_cast<size_t>(own.bits);
+                }
+                std::memcpy(slot.at + place, &weight, sizeof(Weight));
+                slot.done++;
+            }
+        counter.clear();
+    }
+};
 
 template <typename Child>
 nb::tuple pack_as(const Source& source, int64_t parents, int64_t width, const std::string& kind) {
     const int64_t nodes = source.child_ptr[parents];
     auto scales = new_numpy<float>({kind == "int8" ? size_t(nodes) : 0});
-    if (kind == "float32")
-        return pack<Child, float>(source, parents, width, scales, [](float w, int64_t) { return w; });
-    if (kind == "float16")
-        return pack<Child, uint16_t>(source, parents, width, scales, [](float w, int64_t) { return to_half(w).bits; });
-    check(kind == "int8", "weights must be float32, float16 or int8");
     float* scale = scales.data();
-    for (int64_t c = 0; c < nodes; c++) {
-        float largest = 0.0f;
-        for (int64_t j = source.weight_ptr[c]; j < source.weight_ptr[c + 1]; j++) largest = std::max(largest, std::fabs(source.weights[j]));
-        scale[c] = largest / (127.0f * 127.0f);
+    nb::tuple arrays;
+    if (kind == "float32") arrays = Packer<Child, float>(source, parents, width).pack([](float w, int64_t) { return w; });
+    else if (kind == "float16") arrays = Packer<Child, Half>(source, parents, width).pack([](float w, int64_t) { return to_half(w); });
+    else {
+        check(kind == "int8", "weights must be float32, float16 or int8");
+        for (int64_t c = 0; c < nodes; c++) {
+            float largest = 0.0f;
+            for (int64_t j = source.weight_ptr[c]; j < source.weight_ptr[c + 1]; j++) largest = std::max(largest, std::fabs(source.weights[j]));
+            scale[c] = largest / (127.0f * 127.0f);
+        }
+        arrays = Packer<Child, int8_t>(source, parents, width).pack([scale](float w, int64_t c) {
+            const long root = scale[c] > 0.0f ? std::lround(std::sqrt(std::fabs(w) / scale[c])) : 0;
+            return static_cast<int8_t>(w < 0.0f ? -root : root);
+        });
     }
-    return pack<Child, int8_t>(source, parents, width, scales, [scale](float w, int64_t c) {
-        const long root = scale[c] > 0.0f ? std::lround(std::sqrt(std::fabs(w) / scale[c])) : 0;
-        return static_cast<int8_t>(w < 0.0f ? -root : root);
-    });
+    const size_t bytes = kind == "float32" ? 4 : kind == "float16" ? 2 : 1;
+    return nb::make_tuple(arrays, scales, sizeof(Child), bytes);
 }
 
-// Weights by child (CSC arrays; features below `width`) as the arrays of a Level.
+// Weights by child (CSC arrays; features below `width`) as the arrays of a Level: (those of Packer::pack), scales, bytes of
+// a child's number, bytes of a weight.
 nb::tuple pack_level(In<int64_t> child_ptr, In<int64_t> weight_ptr, In<int32_t> features, In<float> weights, int64_t width,
                      const std::string& kind) {
     const int64_t parents = static_cast<int64_t>(child_ptr.shape(0)) - 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dcd.h"
+#include "level.h"
 #include "newton.h"
 
 #include <cstdint>
@@ -23,6 +24,8 @@ struct Simd {
     void (*logistic_products)(const LogisticState& state);
     void (*logistic_update)(const LogisticState& state);
     void (*logistic_next)(const LogisticState& state);
+    // Reading the weights of a level, by the bytes of a child's number and then of a weight: 1, 2, 4.
+    const NodeKernels (*node)[3];
 };
 
 const Simd& simd();

@@ -3,6 +3,7 @@
 #include "simd.h"
 #include "dcd_pass.h"
 #include "logistic_pass.h"
+#include "node_pass.h"
 
 #if defined(__AVX2__)
 
@@ -25,7 +26,7 @@ int64_t positions_above(const float* values, int64_t n, float bound, int32_t* ou
 }
 
 const Simd form = {"avx2", positions_above, dcd_pass, scan_margins, sigmoids, logistic_pass,
-                            logistic_products, logistic_update, logistic_next};
+                            logistic_products, logistic_update, logistic_next, node_kernels};
 
 }  // namespace
 

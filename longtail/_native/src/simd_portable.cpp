@@ -1,6 +1,7 @@
 #include "simd.h"
 #include "dcd_pass.h"
 #include "logistic_pass.h"
+#include "node_pass.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -34,7 +35,7 @@ const Simd& choose() {
 }  // namespace
 
 const Simd portable_simd = {"portable", positions_above, dcd_pass, scan_margins, sigmoids, logistic_pass,
-                            logistic_products, logistic_update, logistic_next};
+                            logistic_products, logistic_update, logistic_next, node_kernels};
 
 const Simd& simd() {
     static const Simd& chosen = choose();
