@@ -157,7 +157,7 @@ def pack_level(child_ptr: NDArray[np.int64], weights: Weights, width: int, kind:
     """The weights of the children of each parent, laid out for beam search; features are below `width`."""
     arrays, scales, child_bytes, weight_bytes = _kernels.pack_level(child_ptr, *weights, width, kind)
     form = np.array([child_bytes, weight_bytes, max(1, (width - 1).bit_length())], np.uint8)
-    return Level(child_ptr, *arrays, scales, form)
+    return Level._make((child_ptr, *arrays, scales, form))
 
 
 def unpack_level(level: Level, parent: int | None = None, among: NDArray[np.int32] | None = None) -> Weights:

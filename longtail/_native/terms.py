@@ -124,7 +124,6 @@ def weigh(counts: Csr, idf: NDArray[np.float32], sublinear: bool) -> NDArray[np.
     return _kernels.weigh(*csr_arrays(counts), np.ascontiguousarray(idf, np.float32), sublinear)
 
 
-def unit_rows(matrix: Csr) -> NDArray[np.float32]:
-    """The entries of a matrix, scaled to unit length in each row."""
-    indptr, _, data = csr_arrays(matrix)
+def unit_rows(indptr: NDArray[np.int64], data: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The entries of a CSR matrix, scaled to unit length in each row."""
     return _kernels.unit_rows(indptr, data)

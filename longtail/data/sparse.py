@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail._native import csr_arrays
 from longtail._native.terms import unit_rows
 from longtail.core.errors import DataError
 
@@ -150,7 +151,8 @@ def _kept_rows(matrix: sp.csr_matrix, keep: NDArray[np.bool_]) -> NDArray[np.int
 
 def normalise_rows(matrix: sp.csr_matrix) -> sp.csr_matrix:
     """Rows scaled to unit length; empty rows stay empty."""
-    return with_data(matrix, unit_rows(matrix))
+    indptr, _, data = csr_arrays(matrix)
+    return with_data(matrix, unit_rows(indptr, data))
 
 
 def with_data(matrix: sp.csr_matrix, data: NDArray[np.float32]) -> sp.csr_matrix:

@@ -61,8 +61,8 @@ class LinearModel(StoredModel):
         """The arrays of `features`: a matrix around them would cost a single query more than the search."""
         if self.encoder is not None and isinstance(x, Texts):
             return csr_arrays(self.encoder.encode(x))
-        indptr, indices, _ = csr_arrays(x)
-        return indptr, indices, unit_rows(x)
+        indptr, indices, data = csr_arrays(x)
+        return indptr, indices, unit_rows(indptr, data)
 
     def rank(self, x: Inputs, k: int) -> Ranking:
         """Beam search in each tree; the mean of the scores."""
