@@ -136,10 +136,10 @@ def rows_of(
     with (progress or Progress()).bar("label graph", len(wanted), "labels") as bar:
         for first in range(0, len(wanted), BLOCK):
             block = wanted[first : first + BLOCK]
-            ptr, *entries = make(block)
+            ptr, found, value = make(block)
             lengths.append(np.diff(ptr))
-            columns.append(entries[0])
-            values.append(entries[1])
+            columns.append(found)
+            values.append(value)
             bar.advance(len(block))
     indptr = np.cumsum(np.concatenate(lengths))
     joined = np.concatenate(columns)
