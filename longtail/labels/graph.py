@@ -22,7 +22,7 @@ from longtail.core.errors import DataError, ParameterError, shorten
 from longtail.core.progress import Progress
 from longtail.data.sparse import csr, is_canonical, targets, with_data
 
-BLOCK = 1 << 15  # rows made between two steps of the bar
+BLOCK = 1 << 16  # rows made between two steps of the bar
 MOST_HOPS = 1 << 24  # visits are counted in float32
 
 
