@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from longtail import _native
 from longtail._native.linear import label_sums
 from longtail.data.sparse import csr, normalise_rows
-from longtail.labels.graph import cooccurrence, row_normalised
+from longtail.labels.graph import row_normalised
+from longtail.labels.kept import kept_graph
 
 BLOCK = 8192  # labels whose sums are held at a time
 NEIGHBOURS = 20  # kept for each label, itself among them
@@ -31,7 +32,7 @@ def with_neighbours(Z: sp.csr_matrix, Y: sp.csr_matrix) -> sp.csr_matrix:
     G is the co-occurrence of labels, rows adding up to 1, the NEIGHBOURS strongest of each kept; of a sum the FEATURES
     largest features are kept. Labels without examples keep their own vector.
     """
-    G = row_normalised(cooccurrence(Y, top=NEIGHBOURS))
+    G = row_normalised(kept_graph("counts", Y, top=NEIGHBOURS))
     blocks = (G[first : first + BLOCK] for first in range(0, G.shape[0], BLOCK))
     return normalise_rows(sp.vstack([largest((block @ Z).tocsr(), FEATURES) for block in blocks]).tocsr())
 
