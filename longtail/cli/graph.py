@@ -76,12 +76,18 @@ def run(args: argparse.Namespace) -> None:
 
 
 def settings_of(args: argparse.Namespace) -> dict[str, float]:
-    """What was asked for of the graph; refuses what its kind does not have."""
+    """What was asked for of the graph; refuses what its kind does not have, before anything is read."""
+    from longtail.labels.graph import check_share, check_shrink, check_whole
+
     fits = {"threshold": ("counts", "symmetric"), "shrink": ("counts",), "seed": ("walk",)}
     given = {name: getattr(args, name) for name in fits if getattr(args, name) is not None}
     for name in given:
         if args.kind not in fits[name]:
             raise ParameterError(f"--{name} is for --kind {' or '.join(fits[name])}; leave it out with {args.kind}")
+    check_whole("--top", args.top, 1)
+    check_share("--threshold", given.get("threshold", 0.0))
+    check_shrink("--shrink", given.get("shrink", 0.0))
+    check_whole("--seed", given.get("seed", 0), 0)
     return given
 
 

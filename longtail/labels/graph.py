@@ -43,8 +43,7 @@ def cooccurrence(
     """
     check_share("threshold", threshold)
     check_top(top)
-    if not (is_number(shrink) and 0 <= shrink < math.inf):
-        raise ParameterError(f"shrink must be a number of at least 0; got {shorten(shrink)}")
+    check_shrink("shrink", shrink)
     graph, L = graph_of(Y)
     make = partial(graph.cooccurrence, threshold=float(threshold), shrink=float(shrink), symmetric=False, top=top)
     return rows_of(make, L, labels, progress)
@@ -176,6 +175,12 @@ def check_share(name: str, value: object) -> None:
     """Refuse what lies outside [0, 1)."""
     if not (is_number(value) and 0 <= value < 1):  # type: ignore[operator]
         raise ParameterError(f"{name} must be a number of at least 0 and below 1; got {shorten(value)}")
+
+
+def check_shrink(name: str, value: object) -> None:
+    """Refuse what is below 0 or not finite."""
+    if not (is_number(value) and 0 <= value < math.inf):  # type: ignore[operator]
+        raise ParameterError(f"{name} must be a number of at least 0; got {shorten(value)}")
 
 
 def check_whole(name: str, value: object, least: int, most: int | None = None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail.core.errors import ParameterError, nearest, shorten
+from longtail.core.errors import ParameterError, shorten
 from longtail.core.labels import Labels
 from longtail.labels.graph import check_whole, cooccurrence, symmetric, walk
 from longtail.labels.kept import Kind
 
-SUGGESTED = 5
+SUGGESTED, SIMILAR = 5, 3
 LOOKED_THROUGH = 200_000  # labels; to find the nearest of more takes seconds
 
 
@@ -113,20 +115,25 @@ def find_label(labels: Labels, name: str) -> int:
 
 
 def suggestions(labels: Labels, texts: list[str], name: str) -> str:
-    """` Did you mean …?`: labels that hold the name, the most frequent first; else the nearest key."""
-    folded = name.casefold()
+    """` Near: …`: labels of a similar key or text, then frequent ones that hold the name as words."""
+    whole = re.compile(rf"(?<!\w){re.escape(name.casefold())}(?!\w)")
     held = [
         i
         for i, text in enumerate(texts)
-        if folded and (folded in text.casefold() or folded in labels.keys[i].casefold())
+        if name and (whole.search(text.casefold()) or whole.search(labels.keys[i].casefold()))
     ]
-    if held:
-        held.sort(key=lambda i: (-int(labels.counts[i]), i))
-        shown = ", ".join(shorten(labels.keys[i]) + text_of(labels, i) for i in held[:SUGGESTED])
-        return f" {len(held):,} hold{'s' if len(held) == 1 else ''} it: {shown}{', …' if held[SUGGESTED:] else ''}."
-    if len(labels) > LOOKED_THROUGH:
-        return ""
-    return nearest(name, {*labels.keys, *texts}).partition(" Known:")[0]
+    held.sort(key=lambda i: (-int(labels.counts[i]), i))
+    near: list[int] = []
+    if len(labels) <= LOOKED_THROUGH:
+        for known in (list(labels.keys), texts):
+            near += [known.index(text) for text in difflib.get_close_matches(name, known, n=SIMILAR, cutoff=0.6)]
+    shown = list(dict.fromkeys(near + held))[:SUGGESTED]
+    listed = ", ".join(shorten(labels.keys[i]) + text_of(labels, i) for i in shown)
+    return (
+        f" Near: {listed}."
+        if shown
+        else f" Labels are called, for example, {shorten(labels.keys[0])}{text_of(labels, 0)}."
+    )
 
 
 def text_of(labels: Labels, label: int) -> str:
