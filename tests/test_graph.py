@@ -280,6 +280,14 @@ def test_nothing_to_count(make: Any, shape: tuple[int, int]) -> None:
         make(sp.csr_matrix(shape, dtype=np.float32))
 
 
+@pytest.mark.parametrize("shrink", [1e30, 1e300])
+@pytest.mark.parametrize("threshold", [0.0, 1e-20, 0.1])
+def test_shrinking_beyond_all_measure(shrink: float, threshold: float) -> None:
+    G = cooccurrence(random_targets(60, 5), shrink=shrink, threshold=threshold)
+    assert G.diagonal().tolist() == [1] * 5 and (G.data > 0).all()
+    assert G.nnz == 5 or (shrink == 1e30 and threshold == 0)
+
+
 def test_targets_that_are_none() -> None:
     for Y in (np.ones((2, 2)), sp.csr_matrix(np.array([[np.nan]])), sp.csr_matrix(np.array([[2.0]]))):
         with pytest.raises(DataError, match="Y"):

@@ -46,7 +46,7 @@ public:
             const int32_t self = data.rank_of[label];
             const double whole = double(data.counts[self]) + shrink;
             // G_ij ≤ G_ii: what is too rare to be shared often enough need not be counted
-            const int64_t least = symmetric ? 1 : least_count(whole, threshold);
+            const int64_t least = symmetric ? 1 : least_count(data.counts[self], whole, threshold);
             const auto limit = static_cast<int32_t>(data.at_least(least));
             data.for_lists(self, [&](const int32_t* list) {
                 for (int32_t i = 1; i <= *list && list[i] < limit; i++) work.meet(list[i]);
@@ -55,7 +55,8 @@ public:
                 if (count < least || rank == self) return;
                 double value = count / whole;
                 if (symmetric) value = (value + double(count) / double(data.counts[rank])) / 2;
-                if (value > threshold) work.add(data.label_of[rank], static_cast<float>(value));
+                const auto stored = static_cast<float>(value);  // 0 where `shrink` is beyond all measure
+                if (value > threshold && stored > 0) work.add(data.label_of[rank], stored);
             });
             if (top >= 1) work.keep(top - 1);
             work.add(label, 1.0f);
@@ -96,10 +97,11 @@ private:
     };
     std::unique_ptr<Incidence> made_;
 
-    // The smallest count c ≥ 1 with c/whole > threshold.
-    static int64_t least_count(double whole, double threshold) {
+    // The smallest count c ≥ 1 with c/whole > threshold; where not even `most` would do, more than that.
+    static int64_t least_count(int64_t most, double whole, double threshold) {
+        if (!(double(most) / whole > threshold)) return most + 1;
         auto least = std::max<int64_t>(1, static_cast<int64_t>(threshold * whole) - 1);
-        while (whole > 0 && !(double(least) / whole > threshold)) least++;
+        while (!(double(least) / whole > threshold)) least++;
         return least;
     }
 
