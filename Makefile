@@ -26,7 +26,7 @@ demo: $(VENV)/.core
 
 # The tests of the C++ kernels: run with and without AVX2, and under the sanitizers
 NATIVE_TESTS = tests/test_native_rank.py tests/test_native_text.py tests/test_neighbours.py tests/test_linear.py \
-	tests/test_linear_recipes.py tests/test_newton.py tests/test_tfidf.py tests/test_explain.py
+	tests/test_linear_recipes.py tests/test_newton.py tests/test_tfidf.py tests/test_explain.py tests/test_graph.py
 
 test: $(VENV)/.dev lint
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -53,6 +53,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/metrics.py
 	$(BIN)/python bench/read.py
 	$(BIN)/python bench/growth.py --sizes 10000 100000
+	$(BIN)/python bench/graph.py --only scipy
 
 # the linear engine against its peers, whose environments are made in PEERS; docs/bench-linear.md
 PEERS ?= .peers
