@@ -81,7 +81,6 @@ def train_ranker(data: Training, tree: LabelTree, settings: LinearParameters, ru
     settings.check()
     tree.check(data.Y.shape[1])
     kept = Checkpoints.of(data, tree, settings, run, number)
-    last = len(tree.levels) - 1
     sizes = [len(ends) - 1 for ends in tree.levels]
     with run.progress.bar("training", total=sum(sizes), unit="nodes") as bar:
 
@@ -93,7 +92,7 @@ def train_ranker(data: Training, tree: LabelTree, settings: LinearParameters, ru
                 bar.advance(len(parts[-1].ptr) - 1)
             return joined(parts)
 
-        problems = (level_problem(data, tree, t, settings) for t in range(last + 1))
+        problems = level_problems(data, tree, settings)
         if settings.negatives == "tfn":  # levels know nothing of each other: as one, no core waits at the end
             levels = cut_by_level(solved(one_problem(list(problems)), 0), sizes)
             packed = [packed_level(tree, t, level, data, settings) for t, level in enumerate(levels)]
@@ -114,15 +113,27 @@ def packed_level(tree: LabelTree, t: int, weights: Weights, data: Training, sett
     return pack_level(tree.child_ptr(t), weights, data.width + 1, settings.weights)
 
 
-def level_problem(data: Training, tree: LabelTree, t: int, settings: LinearParameters) -> Problem:
+def level_problems(data: Training, tree: LabelTree, settings: LinearParameters) -> Iterator[Problem]:
+    """Those of all levels, from the root down."""
+    above: sp.csc_matrix | None = None
+    for t in range(len(tree.levels)):
+        problem = level_problem(data, tree, t, settings, above)
+        above = problem.targets
+        yield problem
+
+
+def level_problem(
+    data: Training, tree: LabelTree, t: int, settings: LinearParameters, above: sp.csc_matrix | None = None
+) -> Problem:
     """The one-vs-all problems of level t with teacher-forced negatives.
 
-    The points that take part under a parent (M of eq. 7) are those for which it is true.
+    The points that take part under a parent (M of eq. 7) are those for which it is true: `above`, the targets of the
+    level before.
     """
     targets = tree.targets(data.Y, t)
     row_ptr, rows = np.array([0, targets.shape[0]]), np.arange(targets.shape[0], dtype=np.int32)
     if t > 0:
-        above = tree.targets(data.Y, t - 1).tocsc()
+        above = tree.targets(data.Y, t - 1).tocsc() if above is None else above
         row_ptr, rows = above.indptr.astype(np.int64), above.indices.astype(np.int32)
     ignore = None
     if data.ignore is not None and t == len(tree.levels) - 1:  # of a label: it says nothing about the clusters above

@@ -6,7 +6,7 @@
 // rest, tell the slots of a bucket apart. Bucket b of p is a record 4 · buckets[bucket_ptr[p] + b] bytes after
 // data[data_ptr[p]], so that a lookup touches two or three lines of memory:
 //
-//     uint16 n, uint16 rest[n] (rising), uint16 upper[n] if a rest has more than 16 bits, Child count[n] (less one),
+//     uint16 n, uint16 rest[n], uint16 upper[n] if a rest has more than 16 bits, Child count[n] (less one),
 //     then of each slot, whichever is smallest:
 //     pairs: Child child[count] (counted from the parent's first), Weight weight[count];
 //     bits: uint8 bits[⌈children of p / 8⌉], Weight weight[count] of the children whose bit is set;

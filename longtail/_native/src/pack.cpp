@@ -24,7 +24,8 @@ class Counter {
 public:
     explicit Counter(int64_t width) : count(width, 0) {}
     std::vector<uint32_t> count;
-    std::vector<int32_t> seen;
+    std::vector<int32_t> seen, ordered;
+    std::vector<uint32_t> starts;
 
     void look(const Source& source, int64_t parent) {
         seen.clear();
@@ -56,14 +57,18 @@ int shift_for(const Mix& mix, int64_t slots) {
 // The slots of a parent, bucket by bucket: `each(bucket, first, last)` for all that hold any; `seen` is put in that order.
 template <typename Each>
 void each_bucket(Counter& counter, const Mix& mix, int shift, Each each) {
-    auto& seen = counter.seen;
-    std::sort(seen.begin(), seen.end(), [&](int32_t a, int32_t b) { return mixed(mix, a) < mixed(mix, b); });
-    for (size_t first = 0, last; first < seen.size(); first = last) {
-        const uint32_t bucket = mixed(mix, seen[first]) >> shift;
-        for (last = first + 1; last < seen.size() && mixed(mix, seen[last]) >> shift == bucket;) last++;
-        check(last - first < (1u << 16), "a bucket of a level has more than 65,535 features");
-        each(bucket, first, last);
-    }
+    const size_t buckets = size_t(1) << (mix.bits - shift);
+    counter.starts.assign(buckets + 1, 0);
+    for (int32_t feature : counter.seen) counter.starts[(mixed(mix, feature) >> shift) + 1]++;
+    for (size_t b = 0; b < buckets; b++) counter.starts[b + 1] += counter.starts[b];
+    counter.ordered.resize(counter.seen.size());
+    for (int32_t feature : counter.seen) counter.ordered[counter.starts[mixed(mix, feature) >> shift]++] = feature;
+    counter.seen.swap(counter.ordered);
+    for (size_t b = 0, first = 0; b < buckets; first = counter.starts[b++])  // a start has moved on to the next one's
+        if (first < counter.starts[b]) {
+            check(counter.starts[b] - first < (1u << 16), "a bucket of a level has more than 65,535 features");
+            each(static_cast<uint32_t>(b), first, size_t(counter.starts[b]));
+        }
 }
 
 template <typename Child, typename Weight>
