@@ -11,6 +11,7 @@ int threads() { return thread_count.load(); }
 
 void bind_bootstrap(nb::module_&);
 void bind_beam(nb::module_&);
+void bind_graph(nb::module_&);
 void bind_json_lines(nb::module_&);
 void bind_kmeans(nb::module_&);
 void bind_label_sums(nb::module_&);
@@ -42,6 +43,7 @@ NB_MODULE(_kernels, m) {
     });
     bind_bootstrap(m);
     bind_beam(m);
+    bind_graph(m);
     bind_json_lines(m);
     bind_kmeans(m);
     bind_label_sums(m);
