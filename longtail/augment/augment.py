@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail.augment.settings import Augmentation, usable_labels
@@ -13,6 +12,7 @@ from longtail.augment.synonyms import with_synonyms
 from longtail.augment.targets import label_targets
 from longtail.core.errors import UnsupportedError
 from longtail.core.labels import Labels
+from longtail.core.progress import Progress
 from longtail.data.dataset import Dataset
 from longtail.metrics.frequency import bins_of
 
@@ -20,7 +20,15 @@ log = logging.getLogger("longtail")
 SAMPLE, BUDGET, SYNONYMS = 1, 2, 3  # what is drawn at random, each apart from the others
 
 
-def augment(data: Dataset, labels: Labels, settings: Augmentation, seed: int, kind: str = "augment") -> Dataset:
+def augment(
+    data: Dataset,
+    labels: Labels,
+    settings: Augmentation,
+    seed: int = 0,
+    *,
+    kind: str = "this recipe",
+    progress: Progress | None = None,
+) -> Dataset:
     """The training set that these settings make of `data`; what is added comes last.
 
     Targets come from the Y of `data` without its ignored pairs. A point that is a label's text ignores nothing.
@@ -34,7 +42,7 @@ def augment(data: Dataset, labels: Labels, settings: Augmentation, seed: int, ki
     settings.check(data, labels, kind)
     if settings.method == "synonyms":
         return with_synonyms(data, settings, np.random.default_rng([seed, SYNONYMS]))
-    points = label_points(data, labels, settings, seed)
+    points = label_points(data, labels, settings, seed, progress)
     if settings.method == "labels-only":
         return points
     both = data + points
@@ -44,7 +52,9 @@ def augment(data: Dataset, labels: Labels, settings: Augmentation, seed: int, ki
     return both
 
 
-def label_points(data: Dataset, labels: Labels, settings: Augmentation, seed: int) -> Dataset:
+def label_points(
+    data: Dataset, labels: Labels, settings: Augmentation, seed: int, progress: Progress | None = None
+) -> Dataset:
     """Z: the texts of labels as points, with their targets; of a share of the labels where that is asked for."""
     if labels.texts is None:
         raise UnsupportedError("these labels have no texts that could be points")
@@ -55,8 +65,7 @@ def label_points(data: Dataset, labels: Labels, settings: Augmentation, seed: in
     without = len(labels) - len(usable) - (0 if labels.removed is None else int(labels.removed.sum()))
     if without:
         log.info("augment: %s of %s labels have no text, and no point of their own", f"{without:,}", f"{len(labels):,}")
-    targets: sp.csr_matrix = label_targets(truth, settings, seed)
-    return Dataset(labels.texts.take(rows), targets if len(rows) == len(labels) else targets[rows])
+    return Dataset(labels.texts.take(rows), label_targets(truth, rows, settings, seed, progress))
 
 
 def sample(

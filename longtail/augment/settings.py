@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -102,11 +102,11 @@ class Augmentation(Parameters):
             log.info("augment: there are no label texts, so nothing is added to the training points")
             return [Augmentation()]
         given = self.changed()
-        return [replace(Augmentation(method), **{n: given[n] for n in USES[method] if n in given}) for method in TRIED]
+        return [Augmentation.of(method=m, **{n: given[n] for n in USES[m] if n in given}) for m in TRIED]
 
     def usual(self, data: Dataset, labels: Labels) -> Augmentation:
         """What to take where there is no validation part to decide on: itself, unless it is `auto`."""
-        return self.candidates(data, labels)[0]
+        return Augmentation() if self.method == "auto" else self
 
     @property
     def spelled(self) -> str:

@@ -31,7 +31,9 @@ class Auto(DecidingRecipe):
     keeps_to = XRLinear.keeps_to
     other_parameters = " Name the recipe whose parameter you mean, as --recipe xr-linear."
 
-    augment: Augmentation = param(Augmentation("auto"), "more training points from label texts (docs/augment.md)")
+    augment: Augmentation = param(  # noqa: RUF009
+        Augmentation("auto"), "more training points, most often from label texts (docs/augment.md)"
+    )
 
     def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
         """Train the recipe that was picked."""

@@ -45,7 +45,9 @@ class RefitRecipe(DecidingRecipe, ABC):
     given points that the recipe's `augment` has added to.
     """
 
-    augment: Augmentation = param(Augmentation(), "more training points, most often from label texts (docs/augment.md)")
+    augment: Augmentation = param(  # noqa: RUF009
+        Augmentation(), "more training points, most often from label texts (docs/augment.md)"
+    )
 
     @abstractmethod
     def train(self, data: Dataset, labels: Labels, run: Run) -> Model:
@@ -117,7 +119,11 @@ class RefitRecipe(DecidingRecipe, ABC):
     def trained(self, data: Dataset, labels: Labels, run: Run) -> Model:
         """A model of this data, augmented; nothing is chosen."""
         final = replace(self, augment=self.augment.usual(data, labels))
-        return final.train(augment(data, labels, final.augment, run.seed, self.kind), labels, run)
+        return final.train(final.augmented(data, labels, run), labels, run)
+
+    def augmented(self, data: Dataset, labels: Labels, run: Run) -> Dataset:
+        """What is trained on, with the points that `augment` adds."""
+        return augment(data, labels, self.augment, run.seed, kind=self.kind, progress=run.progress)
 
     def drafted(
         self, data: Dataset, labels: Labels, validation: Dataset, run: Run
@@ -127,8 +133,9 @@ class RefitRecipe(DecidingRecipe, ABC):
         best: Draft | None = None
         table: list[dict[str, Any]] = []
         for settings in candidates:
-            added = augment(data, labels, settings, run.seed, self.kind)
-            chosen, tried = replace(self, augment=settings).choose(added, labels, validation, run)
+            recipe = replace(self, augment=settings)
+            added = recipe.augmented(data, labels, run)
+            chosen, tried = recipe.choose(added, labels, validation, run)
             model = chosen.train(added, labels, run)
             draft = Draft(chosen, model, validate(model, validation))
             if len(candidates) > 1:
