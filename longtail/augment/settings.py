@@ -106,7 +106,10 @@ class Augmentation(Parameters):
 
     def usual(self, data: Dataset, labels: Labels) -> Augmentation:
         """What to take where there is no validation part to decide on: itself, unless it is `auto`."""
-        return Augmentation() if self.method == "auto" else self
+        if self.method != "auto":
+            return self
+        tried = self.candidates(data, labels)
+        return next((candidate for candidate in tried if candidate.method == "self"), tried[0])
 
     @property
     def spelled(self) -> str:

@@ -62,7 +62,7 @@ class Pieces(NamedTuple):
     ends: NDArray[np.int64]
     word: NDArray[np.int64]
     vocabulary: Texts
-    is_word_of: NDArray[np.int64]  # (m,): the text each word is in
+    of_text: NDArray[np.int64]  # (m,): the text each word is in
 
     @classmethod
     def of(cls, texts: Texts) -> Pieces:
@@ -92,7 +92,7 @@ class Pieces(NamedTuple):
         −1 in `near` stands for none. In every text that has words to replace at least one is.
         """
         able = np.flatnonzero(near[self.word, 0] >= 0)
-        chosen = able[drawn(self.is_word_of[able], share, rng)]
+        chosen = able[drawn(self.of_text[able], share, rng)]
         options = near[self.word[chosen]]
         others = options[np.arange(len(chosen)), (rng.random(len(chosen)) * (options >= 0).sum(1)).astype(int)]
         at = np.arange(len(self.texts))
@@ -100,7 +100,7 @@ class Pieces(NamedTuple):
         mixed = (self.texts + self.vocabulary).take(at)
         moved = np.zeros(len(self.texts), np.int64)  # how many bytes longer each piece became
         moved[2 * chosen + 1] = self.vocabulary.byte_lengths[others] - self.texts.byte_lengths[2 * chosen + 1]
-        longer = np.bincount(self.is_word_of[chosen], moved[2 * chosen + 1], minlength=len(self.ends))
+        longer = np.bincount(self.of_text[chosen], moved[2 * chosen + 1], minlength=len(self.ends))
         offsets = np.append(0, self.ends + np.cumsum(longer).astype(np.int64))
         return Texts(mixed.data, offsets)
 
