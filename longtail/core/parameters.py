@@ -89,7 +89,7 @@ class Parameters:
         plain = {name: value for name, value in values.items() if "." not in name}
         for field in dataclasses.fields(cls):
             within = {n.partition(".")[2]: v for n, v in values.items() if n.startswith(f"{field.name}.")}
-            if within:
+            if within and isinstance(field.default, Parameters):
                 plain[field.name] = field.default.joined(plain.get(field.name), within)
         return cls(**plain)
 
