@@ -17,7 +17,19 @@ from collections.abc import Sequence
 from longtail.cli.options import HelpFormatter
 from longtail.core.errors import LongtailError, ParameterError
 
-COMMANDS = ("train", "predict", "evaluate", "compare", "inspect", "explain", "tree", "info", "recipes", "convert")
+COMMANDS = (
+    "train",
+    "predict",
+    "evaluate",
+    "compare",
+    "inspect",
+    "explain",
+    "tree",
+    "graph",
+    "info",
+    "recipes",
+    "convert",
+)
 DESCRIPTION = "Give a text the right few labels out of thousands to millions."
 EPILOG = """first steps:
   longtail inspect debian-related                    # look at the bundled corpus

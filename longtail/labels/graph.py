@@ -22,7 +22,7 @@ from longtail.core.errors import DataError, ParameterError, shorten
 from longtail.core.progress import Progress
 from longtail.data.sparse import csr, is_canonical, targets, with_data
 
-BLOCK = 1 << 15  # rows made between two steps of the bar
+BLOCK = 1 << 16  # rows made between two steps of the bar
 MOST_HOPS = 1 << 24  # visits are counted in float32
 
 
@@ -136,10 +136,10 @@ def rows_of(
     with (progress or Progress()).bar("label graph", len(wanted), "labels") as bar:
         for first in range(0, len(wanted), BLOCK):
             block = wanted[first : first + BLOCK]
-            ptr, *entries = make(block)
+            ptr, found, value = make(block)
             lengths.append(np.diff(ptr))
-            columns.append(entries[0])
-            values.append(entries[1])
+            columns.append(found)
+            values.append(value)
             bar.advance(len(block))
     indptr = np.cumsum(np.concatenate(lengths))
     joined = np.concatenate(columns)

@@ -8,9 +8,11 @@ import scipy.sparse as sp
 from longtail import _native
 from longtail._native.linear import label_sums
 from longtail.data.sparse import csr, normalise_rows
+from longtail.labels.graph import row_normalised
+from longtail.labels.kept import kept_graph
 
-BLOCK = 8192  # labels whose co-occurrences are held at a time
-NEIGHBOURS = 20  # kept for each label
+BLOCK = 8192  # labels whose sums are held at a time
+NEIGHBOURS = 20  # kept for each label, itself among them
 FEATURES = 1000  # kept for each label after its neighbours are added (ECLARE, CascadeXML)
 
 
@@ -30,19 +32,9 @@ def with_neighbours(Z: sp.csr_matrix, Y: sp.csr_matrix) -> sp.csr_matrix:
     G is the co-occurrence of labels, rows adding up to 1, the NEIGHBOURS strongest of each kept; of a sum the FEATURES
     largest features are kept. Labels without examples keep their own vector.
     """
-    L, by_label = Y.shape[1], Y.T.tocsr()
-    done = []
-    for first in range(0, L, BLOCK):
-        shared = (by_label[first : first + BLOCK] @ Y).tocsr()
-        near, strength = _native.top_k(shared, min(NEIGHBOURS, L))
-        real = (near >= 0) & (strength > 0)
-        G = csr(np.append(0, np.cumsum(real.sum(1))), near[real], strength[real], (len(near), L))
-        alone = np.flatnonzero(np.diff(G.indptr) == 0)
-        G = G + sp.csr_matrix((np.ones(len(alone)), (alone, first + alone)), shape=G.shape, dtype=np.float32)
-        totals = np.asarray(G.sum(1)).ravel()
-        joined = (sp.diags(1 / totals) @ G @ Z).tocsr().astype(np.float32)
-        done.append(largest(joined, FEATURES))
-    return normalise_rows(sp.vstack(done).tocsr())
+    G = row_normalised(kept_graph("counts", Y, top=NEIGHBOURS))
+    blocks = (G[first : first + BLOCK] for first in range(0, G.shape[0], BLOCK))
+    return normalise_rows(sp.vstack([largest((block @ Z).tocsr(), FEATURES) for block in blocks]).tocsr())
 
 
 def largest(rows: sp.csr_matrix, count: int) -> sp.csr_matrix:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from longtail.core.errors import ParameterError
 from longtail.core.labels import Labels
-from longtail.data.inspect.statistics import printable
+from longtail.labels.names import short_name
 from longtail.labels.paths import way_to
 from longtail.labels.tree import LabelTree
 
@@ -108,8 +108,7 @@ class TreeView:
 
     def name_of(self, label: int) -> str:
         """What to call a label on a line: its key; where that is only a number, its text."""
-        key, text = self.labels.keys[label], "" if self.labels.texts is None else self.labels.texts[label]
-        return printable(text if text and key.isdecimal() else key)
+        return short_name(self.labels, label)
 
     def facts(self, node: Node) -> dict[str, Any]:
         """What there is to say of one node, as JSON values."""

@@ -13,11 +13,13 @@ struct Vectors {
     const int32_t* columns;
     const float* values;
 
+    bool any() const { return dense != nullptr || ptr != nullptr; }
+
     bool apart(int32_t a, int32_t b) const {
         double product = 0;
         if (dense != nullptr) {
             for (int64_t i = 0; i < width; i++) product += double(dense[a * width + i]) * dense[b * width + i];
-        } else if (ptr != nullptr) {
+        } else {
             for (int64_t i = ptr[a], j = ptr[b]; i < ptr[a + 1] && j < ptr[b + 1];) {
                 if (columns[i] == columns[j]) product += double(values[i]) * values[j];
                 const int32_t left = columns[i], right = columns[j];
@@ -40,24 +42,23 @@ public:
     // At most `top` entries, j among them (top < 1: all).
     nb::tuple cooccurrence(In<int32_t> labels, double threshold, double shrink, bool symmetric, int64_t top) const {
         const Incidence& data = *made_;
-        return graph_rows(data, labels, [&](int32_t label, Tally& tally, Edges& row) {
+        return graph_rows(data, labels, [&](int32_t label, Workspace& work) {
             const int32_t self = data.rank_of[label];
             const double whole = double(data.counts[self]) + shrink;
             // G_ij ≤ G_ii: what is too rare to be shared often enough need not be counted
             const int64_t least = symmetric ? 1 : least_count(whole, threshold);
             const auto limit = static_cast<int32_t>(data.at_least(least));
-            for (int64_t i = data.label_ptr[self]; i < data.label_ptr[self + 1]; i++) {
-                const int64_t end = data.point_ptr[data.points[i] + 1];
-                for (int64_t j = data.point_ptr[data.points[i]]; j < end && data.ranks[j] < limit; j++) tally.add(data.ranks[j]);
-            }
-            tally.empty([&](int32_t rank, int32_t count) {
+            data.for_lists(self, [&](const int32_t* list) {
+                for (int32_t i = 1; i <= *list && list[i] < limit; i++) work.meet(list[i]);
+            });
+            work.empty([&](int32_t rank, int32_t count) {
                 if (count < least || rank == self) return;
                 double value = count / whole;
                 if (symmetric) value = (value + double(count) / double(data.counts[rank])) / 2;
-                if (value > threshold) row.push_back({data.label_of[rank], static_cast<float>(value)});
+                if (value > threshold) work.add(data.label_of[rank], static_cast<float>(value));
             });
-            keep_strongest(row, top - 1, top >= 1);
-            add_self(row, {label, 1.0f});
+            if (top >= 1) work.keep(top - 1);
+            work.add(label, 1.0f);
         });
     }
 
@@ -70,21 +71,29 @@ public:
         const Vectors vectors{dense.shape(0) ? dense.data() : nullptr, static_cast<int64_t>(dense.shape(1)),
                               vector_ptr.shape(0) ? vector_ptr.data() : nullptr, vector_columns.data(), vector_values.data()};
         const auto first = static_cast<int32_t>(data.at_least(head + 1));  // ranks below are the head
-        return graph_rows(data, labels, [&](int32_t label, Tally& tally, Edges& row) {
+        std::vector<std::vector<Trip>> trips(std::max(1, threads()));
+        return graph_rows(data, labels, [&](int32_t label, Workspace& work) {
             const int32_t self = data.rank_of[label];
-            if (self >= first && data.counts[self] > 0)
-                roam(data, self, first, hops, restart, scramble(seed ^ scramble(kRandomStep * (uint64_t(label) + 1))), tally);
+            if (self >= first && data.counts[self] > 0) {
+                const uint64_t state = scramble(seed ^ scramble(kRandomStep * (uint64_t(label) + 1)));
+                roam(data, self, first, hops, restart, state, work, trips[thread_number()]);
+            }
             float home = 1.0f;  // a label that is never met, as the head is not, keeps an edge to itself
-            tally.empty([&](int32_t rank, int32_t count) {
+            work.empty([&](int32_t rank, int32_t count) {
                 if (rank == self) home = static_cast<float>(count);
-                else row.push_back({data.label_of[rank], static_cast<float>(count)});
+                else work.add(data.label_of[rank], static_cast<float>(count));
             });
-            prune(row, label, top - 1, vectors);
-            add_self(row, {label, home});
+            if (vectors.any()) work.keep_good(top - 1, [&](int32_t other) { return !vectors.apart(label, other); });
+            else work.keep(top - 1);
+            work.add(label, home);
         });
     }
 
 private:
+    struct Trip {
+        int32_t at;
+        int64_t left;  // hops
+    };
     std::unique_ptr<Incidence> made_;
 
     // The smallest count c ≥ 1 with c/whole > threshold.
@@ -94,39 +103,32 @@ private:
         return least;
     }
 
-    // The `count` strongest edges; ties by lower label.
-    static void keep_strongest(Edges& row, int64_t count, bool limited) {
-        if (!limited || static_cast<int64_t>(row.size()) <= count) return;
-        std::nth_element(row.begin(), row.begin() + count, row.end(), Edge::stronger);
-        row.resize(count);
-    }
-
-    static void add_self(Edges& row, Edge self) {
-        row.push_back(self);
-        std::sort(row.begin(), row.end(), Edge::before);
-        row.shrink_to_fit();
-    }
-
-    // The strongest edges to labels whose texts do not point away; looked at best first, so that few texts are compared.
-    static void prune(Edges& row, int32_t label, int64_t count, const Vectors& vectors) {
-        if (vectors.dense == nullptr && vectors.ptr == nullptr) return keep_strongest(row, count, true);
-        std::sort(row.begin(), row.end(), Edge::stronger);
-        int64_t kept = 0;
-        for (size_t i = 0; i < row.size() && kept < count; i++)
-            if (!vectors.apart(label, row[i].label)) row[kept++] = row[i];
-        row.resize(kept);
-    }
-
-    static void roam(const Incidence& data, int32_t self, int32_t first, int64_t hops, double restart, uint64_t state, Tally& tally) {
-        int32_t at = self;
+    // When the next hop begins at home again does not depend on where the walk is. So that is drawn first, and the trips
+    // that it cuts the walk into make their first hops together, then their second: none has to wait for another's memory.
+    static void roam(const Incidence& data, int32_t self, int32_t first, int64_t hops, double restart, uint64_t state, Workspace& work,
+                     std::vector<Trip>& trips) {
+        trips.assign(1, {self, 0});
         for (int64_t hop = 0; hop < hops; hop++) {
-            const int64_t point = data.points[data.label_ptr[at] + random_below(state, data.counts[at])];
-            int64_t begin = data.point_ptr[point];
-            while (data.ranks[begin] < first) begin++;  // the head stands in front; `at` itself ends it
-            at = data.ranks[begin + random_below(state, data.point_ptr[point + 1] - begin)];
-            tally.add(at);
-            if (double(next_random(state) >> 11) * 0x1p-53 < restart) at = self;
+            trips.back().left++;
+            if (hop + 1 < hops && double(next_random(state) >> 11) * 0x1p-53 < restart) trips.push_back({self, 0});
         }
+        while (!trips.empty()) {
+            size_t going = 0;
+            for (Trip trip : trips) {
+                trip.at = hop_from(data, trip.at, first, state);
+                work.meet(trip.at);
+                if (--trip.left > 0) trips[going++] = trip;
+            }
+            trips.resize(going);
+        }
+    }
+
+    static int32_t hop_from(const Incidence& data, int32_t rank, int32_t first, uint64_t& state) {
+        const int32_t* list = data.lists.data() + data.places[data.label_ptr[rank] + random_below(state, data.counts[rank])];
+        const int32_t size = *list++;
+        int32_t head = 0;
+        while (list[head] < first) head++;  // the head stands in front; `rank` itself ends it
+        return list[head + random_below(state, size - head)];
     }
 };
 

@@ -10,14 +10,15 @@ namespace longtail {
 // Labels are known by their rank, the most frequent first (ties by lower label). The labels of a point rise in rank, so
 // that whoever asks only for labels of at least some frequency reads the beginning of each point's list and no more.
 struct Incidence {
-    std::vector<int32_t> label_of, rank_of;            // by rank; by label
-    std::vector<int64_t> counts;                       // by rank, falling: points that have the label
-    std::vector<int64_t> label_ptr, point_ptr;         // by rank; by point
-    std::vector<int32_t> points, ranks;                // of each label, rising; of each point, rising
+    std::vector<int32_t> label_of, rank_of;  // by rank; by label
+    std::vector<int64_t> counts, label_ptr;  // by rank: points that have the label, falling; where its places begin
+    std::vector<uint32_t> places;            // of the points of each label in `lists`, rising: no other table stands between
+    std::vector<int32_t> lists;              // of each point: how many labels it has, then their ranks
 
     // Y (N, L) CSR without values, a label at most once in a row.
     Incidence(const int64_t* ptr, const int32_t* labels, int64_t rows, int64_t width)
-        : label_of(width), rank_of(width), counts(width), label_ptr(width + 1), point_ptr(rows + 1), points(ptr[rows]), ranks(ptr[rows]) {
+        : label_of(width), rank_of(width), counts(width), label_ptr(width + 1), places(ptr[rows]), lists(ptr[rows] + rows) {
+        check(ptr[rows] + rows < int64_t(1) << 32, "a label graph takes at most 4,294,967,295 points and targets");
         std::vector<int64_t> frequency(width, 0);
         for (int64_t i = 0; i < ptr[rows]; i++) {
             check(labels[i] >= 0 && labels[i] < width, "a label lies outside the columns of Y");
@@ -31,13 +32,26 @@ struct Incidence {
             label_ptr[r + 1] = label_ptr[r] + counts[r];
         }
         std::vector<int64_t> at(label_ptr.begin(), label_ptr.end() - 1);
-        for (int64_t p = 0; p < rows; p++) {
-            point_ptr[p + 1] = ptr[p + 1];
-            for (int64_t i = ptr[p]; i < ptr[p + 1]; i++) points[at[rank_of[labels[i]]]++] = static_cast<int32_t>(p);
+        for (int64_t p = 0; p < rows; p++)
+            for (int64_t i = ptr[p]; i < ptr[p + 1]; i++) places[at[rank_of[labels[i]]]++] = static_cast<uint32_t>(ptr[p] + p);
+        for (int64_t r = 0; r < width; r++)  // ranks come in order, so they rise in every list
+            for (int64_t i = label_ptr[r]; i < label_ptr[r + 1]; i++) {
+                int32_t* list = lists.data() + places[i];
+                list[++*list] = static_cast<int32_t>(r);
+            }
+    }
+
+    // body(list) for the list of each point of a label. Lists lie far apart: those ahead are fetched meanwhile.
+    template <typename Body>
+    void for_lists(int32_t rank, Body body) const {
+        constexpr int64_t ahead = 8;
+        const int64_t end = label_ptr[rank + 1];
+        for (int64_t i = label_ptr[rank]; i < end; i++) {
+#if defined(__GNUC__)
+            __builtin_prefetch(lists.data() + places[std::min(i + ahead, end - 1)]);
+#endif
+            body(lists.data() + places[i]);
         }
-        at.assign(point_ptr.begin(), point_ptr.end() - 1);  // ranks come in order, so they rise at every point
-        for (int64_t r = 0; r < width; r++)
-            for (int64_t i = label_ptr[r]; i < label_ptr[r + 1]; i++) ranks[at[points[i]]++] = static_cast<int32_t>(r);
     }
 
     int64_t width() const { return static_cast<int64_t>(label_of.size()); }
@@ -48,41 +62,93 @@ struct Incidence {
     }
 };
 
-// How often each rank was met, one table per thread; what was met is listed, so that clearing costs no more than counting.
-struct Tally {
-    std::vector<int32_t> count, met;
-    int64_t size = 0;  // of `met`
-    explicit Tally(int64_t width) : count(width, 0), met(width + 1) {}
-    void add(int32_t rank) {
-        met[size] = rank;  // kept only if new: no branch to mispredict
-        size += count[rank]++ == 0;
-    }
-    // take(rank, count) for all that was met; the tally is empty afterwards.
-    template <typename Take>
-    void empty(Take take) {
-        for (int64_t i = 0; i < size; i++) {
-            const int32_t rank = met[i];
-            take(rank, count[rank]);
-            count[rank] = 0;
-        }
-        size = 0;
-    }
-};
-
 struct Edge {
     int32_t label;
     float value;
-    static bool stronger(const Edge& a, const Edge& b) { return a.value > b.value || (a.value == b.value && a.label < b.label); }
-    static bool before(const Edge& a, const Edge& b) { return a.label < b.label; }
 };
-using Edges = std::vector<Edge>;
 
-// make(label, tally, edges) for each of `labels`, and the rows as CSR arrays. Long rows come first, so that no thread is
+struct Stronger {  // ties by lower label
+    bool operator()(const Edge& a, const Edge& b) const { return a.value > b.value || (a.value == b.value && a.label < b.label); }
+};
+
+// What a thread needs to make a row: how often each rank was met, and the edges that come of it. What was met is listed, so
+// that clearing costs no more than counting.
+class Workspace {
+public:
+    explicit Workspace(int64_t width) : width_(width), count_(width, 0), met_(width + 1), edges_(width), other_(width) {}
+
+    void meet(int32_t rank) {
+        met_[met_size_] = rank;  // kept only if new: no branch to mispredict
+        met_size_ += count_[rank]++ == 0;
+    }
+
+    // take(rank, count) for all that was met; the tally is empty afterwards.
+    template <typename Take>
+    void empty(Take take) {
+        for (int64_t i = 0; i < met_size_; i++) {
+            const int32_t rank = met_[i];
+            take(rank, count_[rank]);
+            count_[rank] = 0;
+        }
+        met_size_ = 0;
+    }
+
+    void add(int32_t label, float value) { edges_[size_++] = {label, value}; }
+
+    // The `count` strongest edges.
+    void keep(int64_t count) {
+        if (size_ <= count) return;
+        std::nth_element(edges_.begin(), edges_.begin() + count, edges_.begin() + size_, Stronger());
+        size_ = count;
+    }
+
+    // The `count` strongest edges to labels that are `good`; asked best first, so that few are asked about.
+    template <typename Good>
+    void keep_good(int64_t count, Good good) {
+        std::sort(edges_.begin(), edges_.begin() + size_, Stronger());
+        int64_t kept = 0;
+        for (int64_t i = 0; i < size_ && kept < count; i++)
+            if (good(edges_[i].label)) edges_[kept++] = edges_[i];
+        size_ = kept;
+    }
+
+    // The edges by rising label; there are none afterwards.
+    std::vector<Edge> take_row() {
+        sort();
+        std::vector<Edge> row(edges_.begin(), edges_.begin() + size_);
+        size_ = 0;
+        return row;
+    }
+
+private:
+    int64_t width_, met_size_ = 0, size_ = 0;
+    std::vector<int32_t> count_, met_;
+    std::vector<Edge> edges_, other_;
+
+    // Long rows digit by digit, which takes a fraction of the time that comparing does.
+    void sort() {
+        constexpr int bits = 11;
+        if (size_ < 512) {
+            std::sort(edges_.begin(), edges_.begin() + size_, [](const Edge& a, const Edge& b) { return a.label < b.label; });
+            return;
+        }
+        for (int shift = 0; (width_ - 1) >> shift > 0; shift += bits) {
+            const auto digit = [&](const Edge& edge) { return edge.label >> shift & ((1 << bits) - 1); };
+            int64_t starts[(1 << bits) + 1] = {};
+            for (int64_t i = 0; i < size_; i++) starts[digit(edges_[i]) + 1]++;
+            for (int d = 0; d < 1 << bits; d++) starts[d + 1] += starts[d];
+            for (int64_t i = 0; i < size_; i++) other_[starts[digit(edges_[i])]++] = edges_[i];
+            edges_.swap(other_);
+        }
+    }
+};
+
+// make(label, workspace) for each of `labels`, and the rows as CSR arrays. Long rows come first, so that no thread is
 // left with one at the end.
 template <typename Make>
 nb::tuple graph_rows(const Incidence& data, In<int32_t> labels, Make make) {
     const int64_t n = labels.shape(0);
-    std::vector<Edges> rows(n);
+    std::vector<std::vector<Edge>> rows(n);
     auto ptr = new_numpy<int64_t>({size_t(n + 1)});
     {
         nb::gil_scoped_release nogil;
@@ -90,11 +156,12 @@ nb::tuple graph_rows(const Incidence& data, In<int32_t> labels, Make make) {
         std::iota(order.begin(), order.end(), 0);
         for (int64_t i = 0; i < n; i++) check(labels.data()[i] >= 0 && labels.data()[i] < data.width(), "no such label");
         std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return data.rank_of[labels.data()[a]] < data.rank_of[labels.data()[b]]; });
-        std::vector<std::unique_ptr<Tally>> tallies(std::max(1, threads()));
+        std::vector<std::unique_ptr<Workspace>> works(std::max(1, threads()));
         parallel_for(n, 8, [&](int64_t i) {
-            auto& tally = tallies[thread_number()];
-            if (!tally) tally = std::make_unique<Tally>(data.width());
-            make(labels.data()[order[i]], *tally, rows[order[i]]);
+            auto& work = works[thread_number()];
+            if (!work) work = std::make_unique<Workspace>(data.width());
+            make(labels.data()[order[i]], *work);
+            rows[order[i]] = work->take_row();
         });
         ptr.data()[0] = 0;
         for (int64_t i = 0; i < n; i++) ptr.data()[i + 1] = ptr.data()[i] + static_cast<int64_t>(rows[i].size());
@@ -106,7 +173,7 @@ nb::tuple graph_rows(const Incidence& data, In<int32_t> labels, Make make) {
         parallel_for(n, 256, [&](int64_t i) {
             int64_t at = ptr.data()[i];
             for (const Edge& edge : rows[i]) columns.data()[at] = edge.label, values.data()[at++] = edge.value;
-            rows[i] = Edges();
+            rows[i] = {};
         });
     }
     return nb::make_tuple(ptr, columns, values);

@@ -1,0 +1,136 @@
+"""One label among those it stands with: what `longtail graph` shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.core.errors import ParameterError, nearest, shorten
+from longtail.core.labels import Labels
+from longtail.labels.graph import check_whole, cooccurrence, symmetric, walk
+from longtail.labels.kept import Kind
+
+SUGGESTED = 5
+LOOKED_THROUGH = 200_000  # labels; to find the nearest of more takes seconds
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A label beside another one, j: `degree` is its entry in the graph, the rest is counted from Y."""
+
+    label: int
+    degree: float
+    forward: float  # P[this | j]
+    backward: float  # P[j | this]
+    shared: int
+    points: int
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """A label, its neighbours, strongest first, and the edges among those: (a, b, ½(P[a | b] + P[b | a])), a < b.
+
+    `found` is how many neighbours the graph has, shown or not.
+    """
+
+    label: int
+    points: int
+    kind: Kind
+    neighbours: tuple[Neighbour, ...]
+    found: int
+    between: tuple[tuple[int, int, float], ...]
+
+
+def neighbourhood(
+    Y: sp.csr_matrix, label: int, kind: Kind = "counts", *, top: int = 10, **settings: Any
+) -> Neighbourhood:
+    """The `top` strongest neighbours of a label of Y (N, L), in the graph of this kind made with `settings`.
+
+    Ties go to the one that says more about the label, then to the lower.
+    """
+    check_whole("top", top, 1)
+    if kind == "walk":
+        row = walk(Y, labels=[label], top=Y.shape[1], **settings)
+    else:
+        row = (symmetric if kind == "symmetric" else cooccurrence)(Y, labels=[label], **settings)
+    others, degrees = row.indices[row.indices != label], row.data[row.indices != label]
+    by_label = (Y > 0).tocsc()
+    counts = np.diff(by_label.indptr)
+    shared = shared_points(by_label, label, others)
+    order = np.lexsort((others, -shared / np.maximum(counts[others], 1), -degrees))[:top]
+    neighbours = tuple(
+        Neighbour(
+            label=int(others[i]),
+            degree=float(degrees[i]),
+            forward=float(shared[i] / counts[label]),
+            backward=float(shared[i] / counts[others[i]]),
+            shared=int(shared[i]),
+            points=int(counts[others[i]]),
+        )
+        for i in order
+    )
+    return Neighbourhood(label, int(counts[label]), kind, neighbours, len(others), edges_among(by_label, others[order]))
+
+
+def shared_points(by_label: sp.csc_matrix, label: int, others: NDArray[np.integer]) -> NDArray[np.int64]:
+    """G_ij of a label and each of the others; a walk also meets labels it shares no point with."""
+    points = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+    here = np.zeros(by_label.shape[0], bool)
+    here[points] = True
+    return np.asarray(here @ by_label[:, others].astype(np.int64)).ravel()
+
+
+def edges_among(by_label: sp.csc_matrix, labels: NDArray[np.integer]) -> tuple[tuple[int, int, float], ...]:
+    """½(P[a | b] + P[b | a]) of all pairs of these labels that share a point, strongest first."""
+    few = by_label[:, labels].astype(np.float64)
+    shared = (few.T @ few).toarray()  # (top, top)
+    counts = np.maximum(shared.diagonal(), 1)
+    degree = shared * (1 / counts[:, None] + 1 / counts[None, :]) / 2
+    a, b = np.nonzero(np.triu(shared, 1))
+    order = np.lexsort((b, a, -degree[a, b]))
+    return tuple((int(labels[a[i]]), int(labels[b[i]]), float(degree[a[i], b[i]])) for i in order)
+
+
+def find_label(labels: Labels, name: str) -> int:
+    """The label with this key or this text, whatever the case; an unknown one is refused with those that are near."""
+    found = labels.indices([name])
+    if found[0] >= 0:
+        return int(found[0])
+    texts = list(labels.keys if labels.texts is None else labels.texts)
+    for known in [list(labels.keys), texts] if labels.has_text else [texts]:
+        for spell in (str, str.casefold):
+            same = [i for i, text in enumerate(known) if spell(text) == spell(name)]
+            if len(same) == 1:
+                return same[0]
+            if same:
+                keys = ", ".join(shorten(labels.keys[i]) for i in same[:SUGGESTED])
+                raise ParameterError(f"{len(same):,} labels are called {shorten(name)}: say which by its key: {keys}")
+    raise ParameterError(f"no label has the key or text {shorten(name)}.{suggestions(labels, texts, name)}")
+
+
+def suggestions(labels: Labels, texts: list[str], name: str) -> str:
+    """` Did you mean …?`: labels that hold the name, the most frequent first; else the nearest key."""
+    folded = name.casefold()
+    held = [
+        i
+        for i, text in enumerate(texts)
+        if folded and (folded in text.casefold() or folded in labels.keys[i].casefold())
+    ]
+    if held:
+        held.sort(key=lambda i: (-int(labels.counts[i]), i))
+        shown = ", ".join(shorten(labels.keys[i]) + text_of(labels, i) for i in held[:SUGGESTED])
+        return f" {len(held):,} hold{'s' if len(held) == 1 else ''} it: {shown}{', …' if held[SUGGESTED:] else ''}."
+    if len(labels) > LOOKED_THROUGH:
+        return ""
+    return nearest(name, {*labels.keys, *texts}).partition(" Known:")[0]
+
+
+def text_of(labels: Labels, label: int) -> str:
+    """` (text)` where a label has one that does not begin with its key."""
+    if labels.texts is None or labels.texts[label].startswith(labels.keys[label]):
+        return ""
+    return f" ({shorten(labels.texts[label])[1:-1]})"

@@ -1,0 +1,202 @@
+"""A label among its neighbours, drawn: the label in the middle, the strongest neighbours around it.
+
+SVG that stands alone, in light and dark alike, and a page around it. Neighbours stand on an ellipse at even heights, so
+that no name can run into another; what comes from the data is cut to the room there is, and escaped.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+
+from longtail.core.labels import Labels
+from longtail.data.inspect.page import STYLE
+from longtail.labels.names import cut_name, full_name, short_name
+from longtail.labels.neighbourhood import Neighbour, Neighbourhood
+
+WIDTH, STEP, MARGIN = 960, 42, 34  # of the picture; between two names; above and below all
+ACROSS, LEAST_DOWN = 235, 110  # half axes of the ellipse; the upright one grows with the neighbours
+NAME, MIDDLE = 28, 24  # columns that a name has room for, outside and in the middle
+DEGREE_AT = 0.6  # of the way from the middle: clear of its name and of the edges among the neighbours
+LETTER = 7.4  # generous width of a character of the middle's name
+EDGES_EACH = 2  # edges among the neighbours that are drawn, for each of them, at most
+FAINT = 0.05  # and how strong these must be
+INK = """
+:root { --ink: #1c1d21; --soft: #62656e; --paper: #ffffff; --c0: #2f5d8c; --c1: #d08c2e; --c2: #8fa9bf; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e7ea; --soft: #9da1ab; --paper: #17181b; --c0: #7fb0e0;
+  --c1: #e2a957; --c2: #56697c; } }
+svg { background: var(--paper); }
+"""
+LINES = """
+svg text { fill: var(--ink); font: 13px "Source Sans 3", "Helvetica Neue", "Segoe UI", Roboto, Arial, sans-serif; }
+svg .small { fill: var(--soft); font-size: 11px; }
+svg .left { text-anchor: end; } svg .centre { text-anchor: middle; }
+svg .degree { fill: var(--ink); font-size: 11px; text-anchor: middle; paint-order: stroke; stroke: var(--paper);
+  stroke-width: 4px; stroke-linejoin: round; }
+svg .spoke { stroke: var(--c0); stroke-linecap: round; } svg .among { fill: none; stroke: var(--c2); opacity: .55; }
+svg .node { fill: var(--c0); stroke: var(--paper); stroke-width: 2px; }
+svg .self { fill: var(--c0); } svg .self-name { fill: var(--paper); font-weight: 600; text-anchor: middle; }
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a neighbour stands, from the middle; x < 0 is the left side."""
+
+    x: float
+    y: float
+
+    @property
+    def left(self) -> bool:
+        return self.x < 0
+
+
+def places(count: int) -> list[Place]:
+    """Clockwise from the top right: down the right side, up the left one."""
+    right = (count + 1) // 2
+    down = half_height(count)
+    found = []
+    for side, number in ((1, right), (-1, count - right)):
+        heights = [((i + 0.5) / number * 2 - 1) * (down - STEP / 4) for i in range(number)]
+        found += [Place(side * ACROSS * math.sqrt(1 - (y / (down * 1.15)) ** 2), side * y) for y in heights]
+    return found
+
+
+def half_height(count: int) -> float:
+    """The upright half axis that gives so many names their room."""
+    return max(LEAST_DOWN, (count + 1) // 2 * STEP / 2 + STEP / 4)
+
+
+def drawing(labels: Labels, found: Neighbourhood, style: str = INK + LINES) -> str:
+    """The picture as SVG."""
+    height = 2 * (half_height(len(found.neighbours)) + MARGIN)
+    at = {n.label: place for n, place in zip(found.neighbours, places(len(found.neighbours)), strict=True)}
+    title = f"{full_name(labels, found.label)}: {len(found.neighbours)} of {found.found} neighbours"
+    body = [*_among(labels, found, at), *_spokes(found, at)]
+    body += [_neighbour(labels, n, at[n.label], found.points) for n in found.neighbours]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-WIDTH / 2:g} {-height / 2:g} {WIDTH} {height:g}" '
+            f'role="img" aria-label="{escape(title)}">',
+            f"<style>{style}</style>" if style else "",
+            *body,
+            _middle(labels, found),
+            f'<text class="small centre" x="0" y="{height / 2 - 8:g}">{_caption(found)}</text>' if style else "",
+            "</svg>\n",
+        ]
+    )
+
+
+def _among(labels: Labels, found: Neighbourhood, at: dict[int, Place]) -> list[str]:
+    """Edges among the neighbours, bent towards the middle."""
+    drawn = [edge for edge in found.between if edge[2] >= FAINT][: EDGES_EACH * len(at)]
+    lines = []
+    for a, b, degree in drawn:
+        p, q = at[a], at[b]
+        bend = 0.75 if p.left == q.left else 0.3  # of two on one side the line keeps to that side
+        x, y = bend * (p.x + q.x) / 2, bend * (p.y + q.y) / 2
+        tip = f"{short_name(labels, a)} – {short_name(labels, b)}: {degree:.2f}"
+        path = f"M{p.x:.1f} {p.y:.1f}Q{x:.1f} {y:.1f} {q.x:.1f} {q.y:.1f}"
+        lines.append(f'<path class="among" stroke-width="{_thick(degree):.1f}" d="{path}">{_tip(tip)}</path>')
+    return lines
+
+
+def _spokes(found: Neighbourhood, at: dict[int, Place]) -> list[str]:
+    """Edges from the middle, and over them all the degrees."""
+    most = max((n.degree for n in found.neighbours), default=1.0)
+    lines, degrees = [], []
+    for n in found.neighbours:
+        place, share = at[n.label], n.degree / most if found.kind == "walk" else n.degree
+        size = f'x2="{place.x:.1f}" y2="{place.y:.1f}" stroke-width="{_thick(share):.1f}"'
+        lines.append(f'<line class="spoke" x1="0" y1="0" {size}/>')
+        text = f"{n.degree:.0f}" if found.kind == "walk" else f"{n.degree:.2f}"
+        x, y = DEGREE_AT * place.x, DEGREE_AT * place.y
+        degrees.append(f'<text class="degree" x="{x:.1f}" y="{y:.1f}" dy=".34em">{text}</text>')
+    return lines + degrees
+
+
+def _neighbour(labels: Labels, n: Neighbour, place: Place, points: int) -> str:
+    """A dot, the name, and the figures below it."""
+    radius = 4 + 1.3 * math.log10(max(n.points, 1))
+    x = place.x + (-1 if place.left else 1) * (radius + 7)
+    side = " left" if place.left else ""
+    both = f"P[i|j] {n.forward:.3f}, P[j|i] {n.backward:.3f}"
+    tip = f"{full_name(labels, n.label)}: {n.shared:,} of {points:,} points, {both}"
+    below = f"{n.shared:,} shared of {n.points:,}"
+    return (
+        f'<g>{_tip(tip)}<circle class="node" cx="{place.x:.1f}" cy="{place.y:.1f}" r="{radius:.1f}"/>'
+        f'<text class="name{side}" x="{x:.1f}" y="{place.y - 2:.1f}">{_text(short_name(labels, n.label), NAME)}</text>'
+        f'<text class="small{side}" x="{x:.1f}" y="{place.y + 12:.1f}">{below}</text></g>'
+    )
+
+
+def _middle(labels: Labels, found: Neighbourhood) -> str:
+    """The label itself, on a shield that the edges end at."""
+    name = cut_name(short_name(labels, found.label), MIDDLE)
+    wide = max(len(name), 10) * LETTER + 24
+    points = f"{found.points:,} point{'' if found.points == 1 else 's'}"
+    return (
+        f"<g>{_tip(full_name(labels, found.label))}"
+        f'<rect class="self" x="{-wide / 2:.1f}" y="-20" width="{wide:.1f}" height="40" rx="10"/>'
+        f'<text class="self-name" x="0" y="-2">{escape(name)}</text>'
+        f'<text class="self-name" style="font: 11px inherit; font-weight: 400" x="0" y="13">{points}</text></g>'
+    )
+
+
+def _thick(share: float) -> float:
+    return 1 + 7 * min(max(share, 0.0), 1.0)
+
+
+def _tip(text: str) -> str:
+    return f"<title>{escape(text)}</title>"
+
+
+def _text(name: str, width: int) -> str:
+    return escape(cut_name(name, width))
+
+
+WORDS = {
+    "counts": "how often the neighbour is there where the label is, P[i|j]",
+    "symmetric": "½(P[i|j] + P[j|i])",
+    "walk": "how often a random walk from the label came by",
+}
+
+
+def picture_page(labels: Labels, found: Neighbourhood, corpus: str) -> str:
+    """A page with the picture and the figures, for a browser."""
+    name = full_name(labels, found.label)
+    header = ["neighbour i", "degree", "P[i|j]", "P[j|i]", "shared", "points"]
+    rows = "\n".join(
+        f"<tr><td>{escape(full_name(labels, n.label))}</td>"
+        + "".join(f"<td>{cell}</td>" for cell in _cells(n, found.kind))
+        + "</tr>"
+        for n in found.neighbours
+    )
+    table = f"<table><thead><tr>{''.join(f'<th>{h}</th>' for h in header)}</tr></thead>\n<tbody>{rows}</tbody></table>"
+    style = f"{STYLE}{LINES}svg {{ max-width: none !important; }}"
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(name)}</title><style>{style}</style>"
+    )
+    figure = f"<figure>{drawing(labels, found, style='')}<figcaption>{_caption(found)}</figcaption></figure>"
+    body = (
+        f'<h1>{escape(name)}</h1>\n<p class="soft">{found.points:,} training points in {escape(corpus)}</p>\n'
+        f'{figure}\n<section><div class="wide">{table}</div></section>\n'
+        "<footer>Made by <code>longtail graph</code>.</footer>"
+    )
+    return f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+def _caption(found: Neighbourhood) -> str:
+    if not found.neighbours:
+        return "No neighbours."
+    return (
+        f"{len(found.neighbours):,} of {found.found:,} neighbours, clockwise from the top right, strongest first. "
+        f"On the lines: {WORDS[found.kind]}. Pale: edges among the neighbours."
+    )
+
+
+def _cells(n: Neighbour, kind: str) -> list[str]:
+    degree = f"{n.degree:.0f}" if kind == "walk" else f"{n.degree:.3f}"
+    return [degree, f"{n.forward:.3f}", f"{n.backward:.3f}", f"{n.shared:,}", f"{n.points:,}"]
