@@ -30,7 +30,12 @@ USES: dict[str, tuple[str, ...]] = {  # the options that make a difference to ea
     "synonyms": ("words", "near", "copies"),
     "auto": ("delta", "shrink", *SAMPLING),
 }
-TRIED = ("none", "self", "gandalf", "gandalf-shrunk")  # by auto
+TRIED: dict[str, dict[str, float]] = {  # by auto; δ of gandalf-shrunk: debian-related and eurlex57k-titles, validation
+    "none": {},
+    "self": {},
+    "gandalf": {},
+    "gandalf-shrunk": {"delta": 0.3},
+}
 OF_EMBEDDINGS = ("mixup", "label-mixup")
 
 
@@ -50,7 +55,7 @@ class Augmentation(Parameters):
         "none", "gandalf", "gandalf-shrunk", "self", "labels-only", "budgeted", "glas", "walk", "synonyms", "auto"
     ] = param("none", "label texts as training points")
     delta: float = param(0.1, "δ: smaller targets are dropped", at_least=0.0, below=1.0)  # paper: 0.1
-    shrink: float = param(5.0, "κ of gandalf-shrunk: labels with few examples say less", at_least=0.0)
+    shrink: float = param(10.0, "κ of gandalf-shrunk: labels with few examples say less", at_least=0.0)  # as δ above
     share: float = param(1.0, "share of the labels whose texts become points", above=0.0, at_most=1.0)
     order: Literal["uniform", "tail-first"] = param("uniform", "which labels, where the share is below 1")
     self_target: Literal["sigmoid", "one"] = param("sigmoid", "a label's target at its own text in glas: σ(1) or 1")
@@ -102,7 +107,10 @@ class Augmentation(Parameters):
             log.info("augment: there are no label texts, so nothing is added to the training points")
             return [Augmentation()]
         given = self.changed()
-        return [Augmentation.of(method=m, **{n: given[n] for n in USES[m] if n in given}) for m in TRIED]
+        return [
+            Augmentation.of(method=method, **{**usual, **{name: given[name] for name in USES[method] if name in given}})
+            for method, usual in TRIED.items()
+        ]
 
     def usual(self, data: Dataset, labels: Labels) -> Augmentation:
         """What to take where there is no validation part to decide on: itself, unless it is `auto`."""

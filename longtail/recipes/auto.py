@@ -17,13 +17,16 @@ from longtail.recipes.deciding import DecidingRecipe
 from longtail.recipes.xr_linear import XRLinear
 
 log = logging.getLogger("longtail")
+# by the mean of P@1, P@5, PSP@1 and PSP@5 on the validation part of debian-related, augment=self: one tree 28.6, three
+# 31.4, and with smaller weights kept (words of label texts are many and light) 31.9; a wider beam changes nothing
+TREES, PRUNE = 3, 0.05
 
 
 @dataclass(frozen=True)
 class Auto(DecidingRecipe):
-    """Trains `xr-linear`, and decides on the validation part what label texts are to add to its training points.
+    """Trains `xr-linear` with three trees, and decides on the validation part what label texts add to what is learnt.
 
-    The model is saved as what was chosen.
+    The model is saved as what was chosen; `longtail info` and `longtail train` say what that is.
     """
 
     name = "auto"
@@ -38,5 +41,7 @@ class Auto(DecidingRecipe):
     def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
         """Train the recipe that was picked."""
         log.info("auto: training the recipe 'xr-linear' with augment=%s", self.augment.spelled)
-        chosen = XRLinear(calibration=self.calibration, cut_off=self.cut_off, augment=self.augment)
+        chosen = XRLinear(
+            calibration=self.calibration, cut_off=self.cut_off, augment=self.augment, trees=TREES, prune=PRUNE
+        )
         return chosen.fit(corpus, run)
