@@ -253,7 +253,7 @@ def test_auto_takes_what_is_best_on_validation(name: str) -> None:
     corpus = topic_corpus()
     model = longtail.recipe(name, augment="auto").fit(corpus, Run(seed=1))
     table = model.about["chosen_from"]
-    assert {row["augment"] for row in table} >= set(TRIED)
+    assert {row["augment"].split()[0] for row in table} == set(TRIED)
     for row in table:
         scores = [row[metric] for metric in ("P@1", "P@5", "PSP@1", "PSP@5")]
         assert row["mean"] == pytest.approx(np.mean(scores), abs=1e-3)

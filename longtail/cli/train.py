@@ -138,7 +138,7 @@ def show(model: Any, args: argparse.Namespace) -> None:
     rows = model.about.get("chosen_from", [])
     if rows:
         best = sorted(rows, key=lambda row: -row["mean"])[:SHOWN]
-        title = f"Tried on the validation part ({'the best ' if len(rows) > SHOWN else ''}{len(best)} of {len(rows)})"
+        title = "Tried on the validation part" + (f": the best {SHOWN} of {len(rows)}" if len(rows) > SHOWN else "")
         out.print(table(list(best[0]), [list(row.values()) for row in best], title))
     settings = ", ".join(f"{key}={value}" for key, value in model.recipe.changed().items()) or "all defaults"
     out.print(f"Recipe [bold]{model.recipe.name}[/bold] ({settings}), {model.about['seconds']:.1f} s")
