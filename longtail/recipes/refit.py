@@ -130,7 +130,7 @@ class RefitRecipe(DecidingRecipe, ABC):
     ) -> tuple[Draft, list[dict[str, Any]]]:
         """What is best on the validation part of all that is open, and the table of what was tried."""
         candidates = self.augment.candidates(data, labels)
-        best: Draft | None = None
+        drafts: list[Draft] = []  # the best so far: a model may be large
         table: list[dict[str, Any]] = []
         for settings in candidates:
             recipe = replace(self, augment=settings)
@@ -143,10 +143,8 @@ class RefitRecipe(DecidingRecipe, ABC):
                 tried = [spelled | row for row in tried] or [spelled | chosen_by(draft.report)]
                 log.info("tried augment=%s: %.2f", settings.spelled, chosen_by(draft.report)["mean"])
             table += tried
-            if best is None or chosen_by(draft.report)["mean"] > chosen_by(best.report)["mean"]:
-                best = draft
-        assert best is not None  # there is always a candidate
-        return best, table
+            drafts = [max([*drafts, draft], key=lambda draft: chosen_by(draft.report)["mean"])]
+        return drafts[0], table
 
 
 def chosen_by(report: Report) -> dict[str, float]:
