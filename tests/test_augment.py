@@ -240,6 +240,7 @@ def test_every_way_to_say_it() -> None:
     assert all(recipe == said[0] for recipe in said)
     assert said[0].changed() == {"augment": "gandalf", "augment.delta": 0.2}
     assert longtail.recipe("xr-linear", **said[0].changed()) == said[0]
+    assert repr(said[0].augment) == "Augmentation('gandalf', delta=0.2)"  # type: ignore[attr-defined]
     auto = longtail.recipe("auto")
     assert auto.changed() == {} and longtail.recipe("auto", augment="none").changed() == {"augment": "none"}
     assert longtail.recipe("auto", **{"augment.delta": 0.2}).changed() == {"augment": "auto", "augment.delta": 0.2}
@@ -288,7 +289,8 @@ def test_auto_without_a_validation_part() -> None:
 def test_options_of_auto_go_to_what_it_tries() -> None:
     data, labels = sets()
     tried = Augmentation("auto", delta=0.3, shrink=7.0, share=0.5).candidates(data, labels)
-    assert [c.method for c in tried][: len(TRIED)] == list(TRIED)
+    assert [c.method for c in tried] == list(TRIED)
+    assert Augmentation("auto", order="tail-first", share=0.5).spelled == "auto share=0.5 order=tail-first"
     for candidate in tried:
         assert candidate.share == (1.0 if candidate.method == "none" else 0.5)
         assert candidate.delta == (0.3 if "gandalf" in candidate.method else 0.1)

@@ -55,7 +55,9 @@ class Augmentation(Parameters):
         "none", "gandalf", "gandalf-shrunk", "self", "labels-only", "budgeted", "glas", "walk", "synonyms", "auto"
     ] = param("none", "label texts as training points")
     delta: float = param(0.1, "δ: smaller targets are dropped", at_least=0.0, below=1.0)  # paper: 0.1
-    shrink: float = param(10.0, "κ of gandalf-shrunk: labels with few examples say less", at_least=0.0)  # as δ above
+    shrink: float = param(
+        10.0, "κ of gandalf-shrunk: labels with few examples say less", at_least=0.0
+    )  # chosen as that of TRIED
     share: float = param(1.0, "share of the labels whose texts become points", above=0.0, at_most=1.0)
     order: Literal["uniform", "tail-first"] = param("uniform", "which labels, where the share is below 1")
     self_target: Literal["sigmoid", "one"] = param("sigmoid", "a label's target at its own text in glas: σ(1) or 1")
@@ -78,6 +80,10 @@ class Augmentation(Parameters):
         if idle:
             known = ", ".join(USES[self.method]) or "no options"
             raise ParameterError(f"augment={self.method} has no use for {idle[0]}; it takes {known}")
+
+    def __repr__(self) -> str:
+        options = (f"{name}={value!r}" for name, value in self.changed().items() if name != "method")
+        return f"Augmentation({', '.join([repr(self.method), *options])})"
 
     @property
     def of_labels(self) -> bool:
@@ -121,9 +127,10 @@ class Augmentation(Parameters):
 
     @property
     def spelled(self) -> str:
-        """On one line, as "gandalf-shrunk shrink=10"."""
-        options = (f"{name}={value:g}" for name, value in self.changed().items() if name != "method")
-        return " ".join([self.method, *options])
+        """On one line, as "gandalf-shrunk delta=0.3"."""
+        return " ".join(
+            [self.method, *(f"{name}={value}" for name, value in self.changed().items() if name != "method")]
+        )
 
 
 def usable_labels(labels: Labels) -> NDArray[np.bool_]:
