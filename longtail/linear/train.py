@@ -122,7 +122,7 @@ def level_problem(data: Training, tree: LabelTree, t: int, settings: LinearParam
     targets = tree.targets(data.Y, t)
     row_ptr, rows = np.array([0, targets.shape[0]]), np.arange(targets.shape[0], dtype=np.int32)
     if t > 0:
-        above = tree.targets(data.Y, t - 1).tocsc()
+        above = tree.counts(data.Y, t - 1).tocsc()  # whose entries are those of the targets
         row_ptr, rows = above.indptr.astype(np.int64), above.indices.astype(np.int32)
     ignore = None
     if data.ignore is not None and t == len(tree.levels) - 1:  # of a label: it says nothing about the clusters above
