@@ -92,7 +92,7 @@ def test_recall_of_labels_without_examples(data: Path, tmp_path: Path, capsys: A
     model = tmp_path / "model"
     out_of(capsys, "train", data, "--augment", "self", "--out", model)
     out = out_of(capsys, "evaluate", model, data, "--by-frequency")
-    assert "found in 5" in out and "no training examples" in out
+    assert "in top 5" in out and "no training examples" in out
     rows = json.loads(out_of(capsys, "evaluate", model, data, "--by-frequency", "--json"))["by_frequency"]
     assert sum(row["pairs"] for row in rows[:5]) == topic_corpus().test.Y.nnz  # type: ignore[union-attr]
     assert rows[0]["recall"] > 90 and rows[-1] | {"recall": None, "pairs": 0} == rows[-1]

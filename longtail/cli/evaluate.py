@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
     if args.by_frequency:
         if not report.by_frequency:
             log.warning("the training counts of the labels are not known: no bins by frequency")
-        columns = ["bin", "labels", "training examples", f"part of P@{report.k}", "test pairs", f"found in {report.k}"]
+        columns = ["bin", "labels", "training examples", f"part of P@{report.k}", "pairs", f"in top {report.k}"]
         rows = [
             [row.name, row.labels, row.span, row.contribution, row.pairs, row.recall] for row in report.by_frequency
         ]
