@@ -29,6 +29,11 @@ def error_of(capsys: Any, code: int, *arguments: object) -> str:
     return str(capsys.readouterr().err)
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+
+
 def test_from_train_to_info(data: Path, tmp_path: Path, capsys: Any) -> None:
     model = tmp_path / "model"
     options = ("--recipe", "xr-linear", "--augment", "gandalf-shrunk", "--set", "augment.shrink=3")
