@@ -78,7 +78,10 @@ def test_a_killed_training_is_taken_up_again(
     again = []
     monkeypatch.setattr(train, "solve", lambda *a: (again.append(1), solve(*a))[1])
     longtail.recipe(recipe, **chosen).fit(longtail.read(data, test=False), Run())
-    assert len(solved) == len(again) - kept
+    if recipe == "auto":  # two variants that come to the same points are solved once
+        assert len(solved) <= len(again) - kept
+    else:
+        assert len(solved) == len(again) - kept
 
 
 def test_other_data_or_settings_are_not_mixed_up(tmp_path: Path, monkeypatch) -> None:

@@ -70,11 +70,11 @@ def run(args: argparse.Namespace) -> None:
     if args.by_frequency:
         if not report.by_frequency:
             log.warning("the training counts of the labels are not known: no bins by frequency")
-        columns = ["bin", "labels", "training examples", f"part of P@{report.k}", "pairs", f"in top {report.k}"]
+        columns = ["bin", "labels", "examples", f"part of P@{report.k}", "pairs", f"in top {report.k}"]
         rows = [
             [row.name, row.labels, row.span, row.contribution, row.pairs, row.recall] for row in report.by_frequency
         ]
-        out.print(table(columns, rows, "By label frequency, five bins of equal volume"))
+        out.print(table(columns, rows, "By label frequency in training, five bins of equal volume"))
 
 
 def reliability_of(scored: Any, k: int) -> Any:
