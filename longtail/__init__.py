@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from longtail.augment import Augmentation as Augmentation
     from longtail.core.decision import Decision as Decision
     from longtail.core.errors import LongtailError as LongtailError
     from longtail.core.labels import Labels as Labels
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from longtail.store import load as load
 
 _PLACES = {
+    "Augmentation": "longtail.augment",
     "Corpus": "longtail.data.corpus",
     "Dataset": "longtail.data.dataset",
     "Decision": "longtail.core.decision",

@@ -270,7 +270,7 @@ def test_inspect_and_page(data: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_info_and_recipes(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "neighbours" in out_of(capsys, "info", model)
+    assert "xr-linear" in out_of(capsys, "info", model)
     listed = json.loads(out_of(capsys, "recipes", "--json"))
     assert {"auto", "popular", "neighbours"} <= {row["name"] for row in listed}
     assert "query_terms" in out_of(capsys, "recipes", "neighbours")
@@ -324,7 +324,7 @@ def test_errors_help_and_have_exit_codes(data: Path, model: Path, tmp_path: Path
     assert "k must be" in error_of(capsys, 2, "predict", model, "text", "-k", 0)
     assert "--threshold" in error_of(capsys, 2, "predict", model, "text", "--threshold", "nan")
     assert "seed must be" in error_of(capsys, 2, "train", data, "--seed", 10**30)
-    assert "--recipe neighbours" in error_of(capsys, 2, "train", data, "--set", "neighbours=5")
+    assert "--recipe xr-linear" in error_of(capsys, 2, "train", data, "--set", "neighbours=5")
     (tmp_path / "file").write_text("x")
     assert "cannot be made" in error_of(capsys, 1, "train", data, "--out", tmp_path / "file" / "m")
     assert "has no dev part" in error_of(capsys, 2, "evaluate", model, data, "--part", "dev")

@@ -267,6 +267,73 @@ def test_probabilities_need_a_validation_part(name: str) -> None:
         longtail.fit(["boat wind"], [["a"]], name, calibration="isotonic")
 
 
+@pytest.fixture(scope="module")
+def augments(name: str) -> None:
+    """Skips recipes that have no use for more training points; these say so, by name."""
+    try:
+        longtail.recipe(name, augment="self")
+    except UnsupportedError as error:
+        assert name in str(error) and "augment=self" in str(error)
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("method", ["self", "gandalf", "gandalf-shrunk", "glas", "walk", "labels-only", "auto"])
+@pytest.mark.usefixtures("augments")
+def test_label_texts_make_a_label_known_that_has_no_example(
+    name: str, corpus: Corpus, method: str, tmp_path: Path
+) -> None:
+    model = longtail.recipe(name, augment=method).fit(corpus, Run(seed=1))
+    if method != "auto":  # which may find that nothing is best
+        assert model.predict(["telescope planet comet"], 1).keys() == [[UNSEEN]]
+    assert corpus.test is not None
+    report = evaluate(model.predict(corpus.test.x, 5), corpus.test.Y)
+    assert report["P@1"] >= (60 if method == "labels-only" else 90)
+    assert np.array_equal(model.labels.counts, corpus.labels.counts) and model.labels.points == corpus.labels.points
+    model.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    assert again.recipe == model.recipe and same(again.predict(corpus.test.x, 5), model.predict(corpus.test.x, 5))
+
+
+@pytest.mark.usefixtures("augments")
+def test_the_same_seed_augments_alike(name: str, corpus: Corpus) -> None:
+    recipe = longtail.recipe(name, augment="budgeted", **{"augment.share": 0.5})
+    a, b, c = (recipe.fit(corpus, Run(seed=seed)).predict(corpus.train.x, 5) for seed in (1, 1, 2))
+    assert same(a, b)
+    assert not same(a, c)
+
+
+@pytest.mark.usefixtures("augments")
+def test_an_augmented_training_ignores_what_is_ignored(name: str) -> None:
+    """The points of label texts come from what counts: an ignored pair in Y makes no difference to them either."""
+    corpus = topic_corpus(ignore=True)
+    blank = replace(corpus, train=replace(corpus.train, Y=corpus.train.truth()))
+    a, b = (longtail.recipe(name, augment="gandalf").fit(data).predict(corpus.train.x, 5) for data in (corpus, blank))
+    assert same(a, b)
+
+
+@pytest.mark.usefixtures("augments")
+def test_texts_that_are_needed_for_more_points_are_asked_for(name: str) -> None:
+    own = longtail.recipe(name).fit(topic_corpus(60)).recipe.name  # `auto` trains another recipe
+    for corpus, missing in ((topic_corpus(label_text=False), "label texts"), (feature_corpus(), "needs texts")):
+        for method in ("self", "gandalf"):
+            with pytest.raises(UnsupportedError, match=f"recipe '{own}'.*augment={method}.*{missing}"):
+                longtail.recipe(name, augment=method).fit(corpus)
+        longtail.recipe(name, augment="auto").fit(corpus)
+    for delta in (1, -0.1, 2):
+        with pytest.raises(ParameterError, match="delta must be"):
+            longtail.recipe(name, augment="gandalf", **{"augment.delta": delta})
+
+
+@pytest.mark.usefixtures("augments")
+def test_labels_that_never_stand_together(name: str) -> None:
+    """The label graph is empty: every label text then has its own label alone."""
+    texts = {"a": "boat wind", "b": "pawn knight", "c": "telescope comet"}
+    words = [["boat", "wind"], ["pawn", "knight"]]
+    points = [f"{w[i % 2]} {w[(i + 1) % 2]} word{i}" for i in range(20) for w in words]
+    model = longtail.fit(points, [["a"], ["b"]] * 20, name, label_texts=texts, augment="gandalf")
+    assert model.predict(["wind boat", "knight", "comet"], 1).keys() == [["a"], ["b"], ["c"]]
+
+
 def test_what_it_cannot_do_it_refuses_by_name(model: Model) -> None:
     if type(model).explain is Model.explain:
         with pytest.raises(UnsupportedError, match=model.recipe.name):

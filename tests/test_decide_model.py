@@ -117,7 +117,7 @@ def test_recipes_refuse_rules_that_are_none() -> None:
 
 def test_auto_hands_its_settings_on(corpus: Corpus) -> None:
     model = longtail.recipe("auto", calibration="platt", cut_off="labels=1").fit(corpus)
-    assert model.recipe.name == "neighbours" and model.recipe.changed()["cut_off"] == "labels=1"
+    assert model.recipe.name == "xr-linear" and model.recipe.changed()["cut_off"] == "labels=1"
     assert model.decision is not None and model.decision.calibration is not None
 
 

@@ -187,6 +187,10 @@ def test_bins_by_hand() -> None:
         (2, 0, 5),
         (1, 0, 0),
     ]
+    everything, nothing = (1, 100.0), (0, None)  # of one true pair, of none
+    found = [everything, nothing, nothing, everything, everything, nothing]
+    assert [(r.pairs, r.recall) for r in rows] == found
+    assert [r.recall for r in evaluate(RANKING, TRUTH, ks=(1,)).by_frequency] == [100, None, None, 0, 0, None]
     one = 100 / 3 / 3  # one hit at k = 3 in one of three points
     assert [r.contribution for r in rows] == pytest.approx([one, 0, 0, one, one, 0])
     assert sum(r.contribution for r in rows[:5]) == pytest.approx(evaluate(RANKING, TRUTH, ks=(3,))["P@3"])

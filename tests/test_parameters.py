@@ -148,3 +148,49 @@ def test_a_recipe_without_fit_refuses_by_name() -> None:
         Bare().fit(None)  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match="does not name the class of its models"):
         Bare.model_class()
+
+
+@dataclass(frozen=True)
+class Within(Parameters):
+    """Parameters that are a field of others."""
+
+    kind = "within"
+    how: Literal["off", "on", "both"] = param("off", "which way")
+    much: float = param(0.5, "how much", at_least=0, below=1)
+
+
+@dataclass(frozen=True)
+class Around(Parameters):
+    """A field with parameters of its own."""
+
+    kind = "around"
+    count: int = param(1, "how many")
+    part: Within = param(Within("on"), "what is within")  # noqa: RUF009
+
+
+def test_parameters_within_parameters() -> None:
+    assert Around.names() == ["count", "part", "part.much"]
+    assert [p.default for p in Around.listed()] == [1, "on", 0.5]
+    assert Around().changed() == {} and Around().part == Within("on")
+    assert Around.of(part="both").part == Around(part="both").part == Within("both")  # type: ignore[arg-type]
+    assert Around.of(**{"part.much": "0.25"}).part == Within("on", 0.25)
+    assert Around.of(part={"how": "both", "much": 0}).part == Within("both", 0.0)
+    assert Around.of(part=Within("both", 0.1), **{"part.much": 0.2}).part == Within("both", 0.2)
+    for around in (Around(part=Within()), Around(2, Within("both", 0.1)), Around(part=Within("on", 0.1))):
+        assert "part" in around.changed()  # told even where it is the default
+        assert Around.of(**around.changed()) == around
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"part.mch": 1}, "around has no parameter 'part.mch'. Did you mean 'part.much'"),
+        ({"count.x": 1}, "around has no parameter 'count.x'"),
+        ({"part.much": 1}, "within: much must be below 1, but is 1.0"),
+        ({"part": "of"}, "within: how must be one of 'off', 'on', 'both'; got 'of'"),
+        ({"part": {"hw": "on"}}, "within has no parameter 'hw'. Did you mean 'how'"),
+    ],
+)
+def test_bad_parameters_within_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Around.of(**values)

@@ -37,6 +37,9 @@ main({arguments!r})
 """
 
 
+CASES = [*SETTINGS.items(), ("xr-linear", {**SMALL, "augment": "gandalf"}), ("auto", {})]
+
+
 def corpus_for(recipe: str) -> longtail.Corpus:
     if recipe != "dismec":
         return topic_corpus()
@@ -46,12 +49,14 @@ def corpus_for(recipe: str) -> longtail.Corpus:
     return corpus_from_lists(texts, [[f"label{i:03d}"] for i in range(200) for _ in range(6)])
 
 
-@pytest.mark.parametrize("recipe", SETTINGS)
+@pytest.mark.parametrize(("recipe", "chosen"), CASES)
 @pytest.mark.parametrize("after", [1, 4])
-def test_a_killed_training_is_taken_up_again(recipe: str, after: int, tmp_path: Path, monkeypatch) -> None:
+def test_a_killed_training_is_taken_up_again(
+    recipe: str, chosen: dict, after: int, tmp_path: Path, monkeypatch
+) -> None:
     data, model = tmp_path / "data", tmp_path / "model"
     write(corpus_for(recipe), data, to="jsonl")
-    settings = [f"--set={key}={value}" for key, value in SETTINGS[recipe].items()]
+    settings = [f"--set={key}={value}" for key, value in chosen.items()]
     arguments = ["train", str(data), "--recipe", recipe, *settings, "--quiet"]
     whole = tmp_path / "whole"
     monkeypatch.setattr(train, "PART", 1.0)
@@ -72,8 +77,11 @@ def test_a_killed_training_is_taken_up_again(recipe: str, after: int, tmp_path: 
     assert one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
     again = []
     monkeypatch.setattr(train, "solve", lambda *a: (again.append(1), solve(*a))[1])
-    longtail.recipe(recipe, **SETTINGS[recipe]).fit(longtail.read(data, test=False), Run())
-    assert len(solved) == len(again) - kept
+    longtail.recipe(recipe, **chosen).fit(longtail.read(data, test=False), Run())
+    if recipe == "auto":  # two variants that come to the same points are solved once
+        assert len(solved) <= len(again) - kept
+    else:
+        assert len(solved) == len(again) - kept
 
 
 def test_other_data_or_settings_are_not_mixed_up(tmp_path: Path, monkeypatch) -> None:

@@ -31,7 +31,9 @@ def add(commands: Any) -> None:
     parser.add_argument("model", metavar="MODEL", help="a folder made by `longtail train`")
     parser.add_argument("data", metavar="DATA", help="a folder, a file, or the name of a bundled corpus")
     parser.add_argument("--json", action="store_true", help='flat JSON, in percent: {"P@1": 31.5, …}')
-    parser.add_argument("--by-frequency", action="store_true", help="contributions of five bins of label frequency")
+    parser.add_argument(
+        "--by-frequency", action="store_true", help="contribution and recall of five bins of label frequency"
+    )
     parser.add_argument("--reliability", action="store_true", help="probabilities beside the share that is true")
     parser.add_argument("--part", choices=("train", "dev", "test"), help="default: test, else dev, else all there is")
     parser.add_argument("--ks", type=parse_ks, metavar="K,K", help="cut-offs (default: 1,3,5)")
@@ -68,9 +70,11 @@ def run(args: argparse.Namespace) -> None:
     if args.by_frequency:
         if not report.by_frequency:
             log.warning("the training counts of the labels are not known: no bins by frequency")
-        columns = ["bin", "labels", "training examples", f"part of P@{report.k}"]
-        rows = [[row.name, row.labels, row.span, row.contribution] for row in report.by_frequency]
-        out.print(table(columns, rows, "By label frequency, five bins of equal volume"))
+        columns = ["bin", "labels", "examples", f"part of P@{report.k}", "pairs", f"in top {report.k}"]
+        rows = [
+            [row.name, row.labels, row.span, row.contribution, row.pairs, row.recall] for row in report.by_frequency
+        ]
+        out.print(table(columns, rows, "By label frequency in training, five bins of equal volume"))
 
 
 def reliability_of(scored: Any, k: int) -> Any:

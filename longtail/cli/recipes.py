@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import inspect
-import typing
 from typing import Any
 
 from longtail.cli.options import command
@@ -28,7 +26,7 @@ def run(args: argparse.Namespace) -> None:
     from longtail.cli.show import console, dump, table
     from longtail.core.parameters import describe_type
     from longtail.core.recipe import recipes
-    from longtail.recipes.deciding import DecidingRecipe
+    from longtail.recipes.refit import RefitRecipe
 
     if args.name is None:
         found = {name: recipes[name] for name in recipes}
@@ -40,10 +38,10 @@ def run(args: argparse.Namespace) -> None:
         console().print(table(["recipe", "what it is", "paper", "needs"], rows))
         return
     chosen = recipes[args.name]
-    hints = typing.get_type_hints(chosen)
+    shared = {*RefitRecipe.names()}
     parameters = [
-        {"name": f.name, "default": f.default, "type": describe_type(hints[f.name]), "help": f.metadata.get("help", "")}
-        for f in sorted(dataclasses.fields(chosen), key=lambda f: f.name in DecidingRecipe.names())  # its own first
+        {"name": p.name, "default": p.default, "type": describe_type(p.type), "help": p.help}
+        for p in sorted(chosen.listed(), key=lambda p: p.name in shared)  # its own first
     ]
     if args.json:
         print(dump(parameters))  # noqa: T201

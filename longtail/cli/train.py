@@ -11,10 +11,13 @@ from longtail.cli.options import add_data_options, command, progress, read_data
 from longtail.core.errors import ParameterError, StoreError
 
 log = logging.getLogger("longtail")
+SHOWN = 10  # rows of the table that settings were chosen from
 EXAMPLES = """
 longtail train debian-related --out model
 longtail train my-folder --recipe neighbours --set neighbours=50 --out model
 longtail train tags.csv --text body --labels tags --label-sep ';' --out model
+longtail train debian-related --recipe parabel --gandalf --out model              # label texts as training points
+longtail train debian-related --augment gandalf-shrunk --set augment.shrink=10 --out model
 longtail train debian-related --calibrate isotonic --cut-off f1 --out model      # probabilities, and only good labels
 """
 
@@ -29,6 +32,13 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter of the recipe; may be repeated"
     )
+    parser.add_argument(
+        "--augment",
+        metavar="A",
+        help="more training points, from label texts: self, gandalf, gandalf-shrunk, auto, … (docs/augment.md); "
+        "short for --set augment=…",
+    )
+    parser.add_argument("--gandalf", action="store_true", help="short for --augment gandalf")
     parser.add_argument(
         "--calibrate", choices=("isotonic", "platt"), help="give probabilities; short for --set calibration=…"
     )
@@ -73,7 +83,18 @@ def run(args: argparse.Namespace) -> None:
 def settings_of(args: argparse.Namespace) -> dict[str, str]:
     """The settings of `--set` and of the options that are short for one."""
     settings = parse_settings(args.set)
-    for option, key, value in (("--calibrate", "calibration", args.calibrate), ("--cut-off", "cut_off", args.cut_off)):
+    if args.gandalf and args.augment not in (None, "gandalf"):
+        raise ParameterError(f"--gandalf and --augment {args.augment} contradict each other; give one")
+    short_for = (
+        ("--calibrate", "calibration", args.calibrate),
+        ("--cut-off", "cut_off", args.cut_off),
+        (
+            "--gandalf, so --augment" if args.gandalf else "--augment",
+            "augment",
+            "gandalf" if args.gandalf else args.augment,
+        ),
+    )
+    for option, key, value in short_for:
         if value is not None and settings.setdefault(key, value) != value:
             raise ParameterError(f"{option} {value} and --set {key}={settings[key]} contradict each other; give one")
     return settings
@@ -116,8 +137,9 @@ def show(model: Any, args: argparse.Namespace) -> None:
     out = console()
     rows = model.about.get("chosen_from", [])
     if rows:
-        best = sorted(rows, key=lambda row: -row["mean"])[:5]
-        out.print(table(list(best[0]), [list(row.values()) for row in best], f"Best of {len(rows)} settings tried"))
+        best = sorted(rows, key=lambda row: -row["mean"])[:SHOWN]
+        title = "Tried on the validation part" + (f": the best {SHOWN} of {len(rows)}" if len(rows) > SHOWN else "")
+        out.print(table(list(best[0]), [list(row.values()) for row in best], title))
     settings = ", ".join(f"{key}={value}" for key, value in model.recipe.changed().items()) or "all defaults"
     out.print(f"Recipe [bold]{model.recipe.name}[/bold] ({settings}), {model.about['seconds']:.1f} s")
     validation = model.about.get("validation")

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import types
 import typing
-from typing import Any, ClassVar, Literal, Self, Union
+from typing import Any, ClassVar, Literal, NamedTuple, Self, Union
 
 from longtail.core.errors import ParameterError, nearest, shorten
 
@@ -18,9 +18,13 @@ def param(
     at_least: float | None = None,
     at_most: float | None = None,
     above: float | None = None,
+    below: float | None = None,
 ) -> Any:
-    """A field of a `Parameters` dataclass with its default, its help line and the range it must lie in."""
-    bounds = {"at least": at_least, "at most": at_most, "above": above}
+    """A field of a `Parameters` dataclass with its default, its help line and the range it must lie in.
+
+    The default may be a `Parameters` object: see there.
+    """
+    bounds = {"at least": at_least, "at most": at_most, "above": above, "below": below}
     return dataclasses.field(default=default, metadata={"help": help, "bounds": bounds})
 
 
@@ -30,9 +34,22 @@ def param_of(owner: type[Parameters], name: str) -> Any:
     return dataclasses.field(default=field.default, metadata=field.metadata)
 
 
+class Listed(NamedTuple):
+    """A parameter as users see it."""
+
+    name: str
+    default: Any
+    type: Any
+    help: str
+
+
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """Base of parameter objects. Types may be int, float, bool, str, Literal[...] and unions of these with None."""
+    """Base of parameter objects. Types may be int, float, bool, str, Literal[...] and unions of these with None.
+
+    A field may also hold parameters of its own, as `augment` of recipes does. Its name then stands for the first of
+    these, and the others are `augment.delta` and so on; in Python an object of its class, or a dictionary, will do too.
+    """
 
     kind: ClassVar[str] = "parameters"
     other_parameters: ClassVar[str] = ""  # where those are that it does not have, for the message about an unknown one
@@ -45,9 +62,22 @@ class Parameters:
             object.__setattr__(self, field.name, value)
 
     @classmethod
+    def listed(cls) -> list[Listed]:
+        """All parameters, in order; those within a field after it."""
+        hints, found = typing.get_type_hints(cls), []
+        for field in dataclasses.fields(cls):
+            default, hint, within = field.default, hints[field.name], []
+            if isinstance(default, Parameters):
+                first, *others = default.listed()
+                within = [other._replace(name=f"{field.name}.{other.name}") for other in others]
+                default, hint = getattr(default, first.name), first.type
+            found += [Listed(field.name, default, hint, field.metadata.get("help", "")), *within]
+        return found
+
+    @classmethod
     def names(cls) -> list[str]:
         """The names of all parameters, in order."""
-        return [field.name for field in dataclasses.fields(cls)]
+        return [parameter.name for parameter in cls.listed()]
 
     @classmethod
     def of(cls, **values: Any) -> Self:
@@ -56,12 +86,39 @@ class Parameters:
             if name not in cls.names():
                 hint = nearest(name, cls.names()) if cls.names() else " It has none at all."
                 raise ParameterError(f"{cls.kind} has no parameter {name!r}.{hint}{cls.other_parameters}")
-        return cls(**values)
+        plain = {name: value for name, value in values.items() if "." not in name}
+        for field in dataclasses.fields(cls):
+            within = {n.partition(".")[2]: v for n, v in values.items() if n.startswith(f"{field.name}.")}
+            if within and isinstance(field.default, Parameters):
+                plain[field.name] = field.default.joined(plain.get(field.name), within)
+        return cls(**plain)
+
+    @classmethod
+    def taken(cls, value: Any) -> Self:
+        """What stands for parameters of this class: such an object, a dictionary of them, or the first one alone."""
+        if isinstance(value, cls):
+            return value
+        return cls.of(**(value if isinstance(value, dict) else {cls.names()[0]: value}))
+
+    def joined(self, value: Any, others: dict[str, Any]) -> Self:
+        """The parameters that `value` stands for (these, if None) with others set."""
+        values = (self if value is None else self.taken(value)).changed() | others
+        return self.of(**values)
 
     def changed(self) -> dict[str, Any]:
         """What differs from the defaults: all that a saved model needs to remember."""
-        fields = dataclasses.fields(self)
-        return {f.name: getattr(self, f.name) for f in fields if getattr(self, f.name) != f.default}
+        found: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value == field.default:
+                continue
+            if isinstance(value, Parameters):  # its first is always told: the others may depend on it
+                first, *others = value.names()
+                found[field.name] = getattr(value, first)
+                found |= {f"{field.name}.{n}": v for n, v in value.changed().items() if n in others}
+            else:
+                found[field.name] = value
+        return found
 
 
 def describe_type(hint: Any) -> str:
@@ -76,6 +133,8 @@ def describe_type(hint: Any) -> str:
 
 
 def _coerce(name: str, value: Any, hint: Any, kind: str) -> Any:
+    if isinstance(hint, type) and issubclass(hint, Parameters):
+        return hint.taken(value)
     options = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
     for option in sorted(options, key=lambda option: option is not type(None)):  # "none" is not a text
         done, result = _as(value, option)
@@ -113,6 +172,7 @@ def _check_bounds(field: dataclasses.Field[Any], value: Any, kind: str) -> None:
         "at least": lambda bound: value < bound,
         "at most": lambda bound: value > bound,
         "above": lambda bound: value <= bound,
+        "below": lambda bound: value >= bound,
     }
     for word, bound in bounds.items():
         if bound is not None and (broken[word](bound) or value != value):

@@ -107,13 +107,13 @@ class LabelTree:
             coarse = self._summed(Y, nodes, K)
             coarse.data[:] = 1
             return coarse
-        rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
-        order = np.lexsort((-Y.data, nodes, rows))  # the largest target of a node comes first
-        rows, nodes, values = rows[order], nodes[order], Y.data[order]
-        first = np.ones(len(rows), bool)
-        first[1:] = (rows[1:] != rows[:-1]) | (nodes[1:] != nodes[:-1])
-        indptr = np.append(0, np.cumsum(np.bincount(rows[first], minlength=Y.shape[0])))
-        return sp.csr_matrix((values[first], nodes[first], indptr), shape=(Y.shape[0], K))
+        pairs = np.repeat(np.arange(Y.shape[0]) * K, np.diff(Y.indptr)) + nodes  # (row, node) as one number
+        order = np.argsort(pairs, kind="stable")
+        pairs = pairs[order]
+        first = np.flatnonzero(np.diff(pairs, prepend=-1))
+        values, found = np.maximum.reduceat(Y.data[order], first), pairs[first]
+        indptr = np.searchsorted(found, np.arange(Y.shape[0] + 1) * K)
+        return sp.csr_matrix((values, (found % K).astype(np.int32), indptr), shape=(Y.shape[0], K))
 
     def counts(self, Y: sp.csr_matrix, t: int) -> sp.csr_matrix:
         """R^(t) (N, K_t), eq. 6: how many labels of a point are below a node; entries where those of `targets` are."""

@@ -41,7 +41,8 @@ def evaluate(
     sums = count(judged, cuts)
     k = 5 if 5 in cuts else cuts[-1]
     known = judged.counted_labels
-    bins = () if known is None else by_frequency(known.counts, sums.labels.hits_at(k), k, judged.points)
+    tally = sums.labels
+    bins = () if known is None else by_frequency(known.counts, tally.hits_at(k), tally.positives, k, judged.points)
     seen = int(np.count_nonzero(sums.labels.positives))
     return Report(sums.scores(judged.points), bins, k, judged.points, seen)
 

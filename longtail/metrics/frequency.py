@@ -15,7 +15,8 @@ class FrequencyBin:
     """Some labels of similar training frequency.
 
     `labels` is how many there are, `fewest` and `most` the range of their training counts (None in a bin
-    without labels), `contribution` their part of P@k in percentage points.
+    without labels), `contribution` their part of P@k in percentage points. `pairs` is how often a point has one of
+    them, `recall` the share of these that is among the k best, in percent (None where there are none).
     """
 
     name: str
@@ -23,6 +24,8 @@ class FrequencyBin:
     fewest: int | None
     most: int | None
     contribution: float
+    pairs: int
+    recall: float | None
 
     @property
     def span(self) -> str:
@@ -47,10 +50,13 @@ def bins_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return bins
 
 
-def by_frequency(counts: NDArray[np.int64], hits: NDArray[np.float64], k: int, points: int) -> tuple[FrequencyBin, ...]:
+def by_frequency(
+    counts: NDArray[np.int64], hits: NDArray[np.float64], positives: NDArray[np.int64], k: int, points: int
+) -> tuple[FrequencyBin, ...]:
     """The five bins and the labels without training examples, which are also part of bin 5.
 
-    `hits` (L,) are the sums of y in the k best; the contributions of the five bins add up to P@k.
+    `hits` (L,) are the sums of y in the k best, `positives` (L,) the points that have a label; the contributions of
+    the five bins add up to P@k.
     """
     bins = bins_of(counts)
     masks = [(f"bin {b + 1}", bins == b) for b in range(BINS)] + [("no training examples", counts == 0)]
@@ -58,6 +64,7 @@ def by_frequency(counts: NDArray[np.int64], hits: NDArray[np.float64], k: int, p
     for name, mask in masks:
         there, here = bool(mask.any()), counts[mask]
         fewest, most = (int(here.min()), int(here.max())) if there else (None, None)
-        part = 100 * float(hits[mask].sum()) / (k * points)
-        rows.append(FrequencyBin(name, int(mask.sum()), fewest, most, part))
+        found, pairs = float(hits[mask].sum()), int(positives[mask].sum())
+        part, recall = 100 * found / (k * points), 100 * found / pairs if pairs else None
+        rows.append(FrequencyBin(name, int(mask.sum()), fewest, most, part, pairs, recall))
     return tuple(rows)

@@ -13,7 +13,7 @@ class Report:
     """Scores of one system on one test set.
 
     `scores` is flat, in percent: {"P@1": 31.5, …}. `by_frequency` are the five bins and the labels without
-    training examples, with their contribution to P@`k`; empty where training counts are not known.
+    training examples, with their contribution to P@`k` and their recall; empty where training counts are not known.
     `points` is N, `labels` the number of labels with a test positive.
     """
 

@@ -29,7 +29,7 @@ from longtail.data.sparse import normalise_rows
 from longtail.encoders.tfidf import Tfidf, TfidfParameters
 from longtail.metrics import depth, evaluate
 from longtail.recipes.popular import accepts_of, label_shares, popular_labels
-from longtail.recipes.refit import RefitRecipe
+from longtail.recipes.refit import RefitRecipe, chosen_by
 from longtail.search.sparse import SparseIndex
 from longtail.store import Saved, StoredModel
 from longtail.store.parts import pack_csr, unpack_csr
@@ -40,7 +40,6 @@ GRID: dict[str, tuple[Any, ...]] = {  # in the order of Voting's fields
     "power": (2.0, 4.0),
     "label_weight": (0.0, 0.1, 0.2, 0.3, 0.5, 0.7),
 }
-CHOSEN_BY = ("P@1", "P@5", "PSP@1", "PSP@5")  # the mean of these, so that head and tail both count
 BLOCK = 4096  # points whose votes are held at a time
 
 
@@ -100,10 +99,8 @@ class Neighbours(RefitRecipe):
                 found = model.search(validation.x, max(grid["neighbours"]), run.progress)
                 for voting in votings:
                     ranking = model.vote(found, voting, depth(ignore=validation.ignore))
-                    scores = evaluate(ranking, validation.Y, labels, ignore=validation.ignore).scores
-                    row = {name: round(scores[name], 3) for name in CHOSEN_BY}
-                    mean = round(float(np.mean(list(row.values()))), 3)
-                    table.append({"weighting": weighting, **voting._asdict(), **row, "mean": mean})
+                    report = evaluate(ranking, validation.Y, labels, ignore=validation.ignore)
+                    table.append({"weighting": weighting, **voting._asdict(), **chosen_by(report)})
                     bar.advance()
         best = max(table, key=lambda row: row["mean"])
         return replace(self, **{name: best[name] for name in GRID}), table

