@@ -29,6 +29,8 @@ COMMANDS = (
     "info",
     "recipes",
     "convert",
+    "bench",
+    "reproduce",
 )
 DESCRIPTION = "Give a text the right few labels out of thousands to millions."
 EPILOG = """first steps:

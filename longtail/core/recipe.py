@@ -27,6 +27,7 @@ class Recipe(Parameters):
     title: ClassVar[str]
     paper: ClassVar[str] = "–"
     needs: ClassVar[tuple[str, ...]] = ()
+    version: ClassVar[int] = 1  # raised when the same settings train another model: what was measured before is void
     keeps_to: ClassVar[frozenset[str]] = frozenset()  # of `Run`: "device", "budget", "resume"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -101,6 +101,21 @@ def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> str:
     return hasher.hexdigest()
 
 
+def append(path: Path, data: bytes) -> None:
+    """Add to the end of a file, in one write where the system lets us, and sync it; one that is not there is made."""
+    with explained("add to this file", path):
+        step("write", path)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+            step("fsync", path)
+            _sync(handle)
+        finally:
+            os.close(handle)
+
+
 def replace(source: Path, target: Path) -> None:
     """Put `source` in the place of `target`, in one step for every reader."""
     with explained("replace this file", target):

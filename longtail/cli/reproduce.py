@@ -1,0 +1,115 @@
+"""`longtail reproduce`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+from longtail.cli.bench import add_bench_options, bench_of
+from longtail.cli.options import command, progress
+from longtail.core.errors import ParameterError, nearest
+
+log = logging.getLogger("longtail")
+EXAMPLES = """
+longtail reproduce --list
+longtail reproduce G4 --corpus debian-related
+longtail reproduce --data FOLDER               # every claim on every corpus that is there
+longtail reproduce --from-results              # the page again, from what is recorded
+"""
+DESCRIPTION = """Measure what the papers claim: run the trainings that are not recorded yet, compare them by paired
+bootstrap, decide, and write docs/results.md. Without claims named: all of them. A claim whose corpus is not on this machine is
+decided from the recorded results, or reported as "no corpus"."""
+
+
+def add(commands: Any) -> None:
+    """Options of `reproduce`."""
+    parser = command(commands, "reproduce", "measure what the papers claim", EXAMPLES, DESCRIPTION)
+    parser.add_argument("claims", metavar="CLAIM", nargs="*", help="as G4; default: all (see --list)")
+    parser.add_argument("--list", action="store_true", help="show the claims, and stop")
+    parser.add_argument("--corpus", metavar="NAME", nargs="+", help="only on these (default: those of the claim)")
+    parser.add_argument("--seeds", type=int, nargs="+", metavar="S", help="runs of each arm (default: 0 1 2)")
+    parser.add_argument("--from-results", action="store_true", help="train nothing; decide by what is recorded")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be run")
+    parser.add_argument(
+        "--page", metavar="FILE", help="where the page goes (default: docs/results.md; with --results: into it)"
+    )
+    add_bench_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run what is missing, decide, write the page, show the verdicts."""
+    from longtail.evidence.claims import SEEDS, claims_of
+
+    asked, seeds = claims_of(args.claims), list(dict.fromkeys(args.seeds or SEEDS))
+    if args.list:
+        show_list(asked)
+        return 0
+    bench = bench_of(args)
+    wanted = [(claim, name) for claim in asked for name in chosen_corpora(claim.corpora, asked, args.corpus)]
+    if args.dry_run:
+        show_plan(bench, wanted, seeds)
+        return 0
+    return reproduce(bench, wanted, seeds, args)
+
+
+def reproduce(bench: Any, wanted: list[tuple[Any, str]], seeds: list[int], args: argparse.Namespace) -> int:
+    """The work: the claims asked for are run, the page is about all there are."""
+    from longtail.cli.show import console, table
+    from longtail.evidence.claims import claims_of
+    from longtail.evidence.page import PAGE, page, verdict_rows, write_page
+    from longtail.evidence.reproduce import decide
+
+    bars = progress(args)
+    outcomes = [decide(bench, claim, name, seeds, run=not args.from_results, progress=bars) for claim, name in wanted]
+    every = [
+        decide(bench, claim, name, seeds, run=False)
+        for claim in claims_of()
+        for name in dict.fromkeys([*claim.corpora, *(n for c, n in wanted if c is claim)])
+    ]
+    place = Path(args.page) if args.page else Path(args.results) / "results.md" if args.results else PAGE
+    write_page(place, page(every, seeds))
+    out = console()
+    out.print(table(*verdict_rows(outcomes)))
+    for outcome in outcomes:
+        if outcome.note:
+            log.warning("%s on %s: %s", outcome.claim.id, outcome.corpus, outcome.note)
+    out.print(f"The figures are in {place}.", markup=False)
+    return int(any(outcome.note for outcome in outcomes))
+
+
+def chosen_corpora(own: tuple[str, ...], asked: list[Any], wanted: list[str] | None) -> list[str]:
+    """The corpora of a claim that are wanted; a name that no claim has is most likely misspelt."""
+    if wanted is None:
+        return list(own)
+    known = {name for claim in asked for name in claim.corpora}
+    for name in wanted:
+        if name not in known:
+            raise ParameterError(f"none of these claims is about a corpus {name!r}.{nearest(name, known)}")
+    return [name for name in own if name in wanted]
+
+
+def show_list(claims: list[Any]) -> None:
+    """The table of claims."""
+    from longtail.cli.show import console, table
+
+    rows = []
+    for claim in claims:
+        metrics = ", ".join(dict.fromkeys(metric for part in claim.parts for metric in part.metrics))
+        rows.append([claim.id, claim.says, claim.kind, metrics, claim.paper, ", ".join(claim.corpora)])
+    console().print(table(["claim", "it says", "kind", "metrics", "paper", "corpora"], rows))
+
+
+def show_plan(bench: Any, wanted: list[tuple[Any, str]], seeds: list[int]) -> None:
+    """The runs behind the claims, and which are there."""
+    from longtail.cli.bench import show_plan as show
+
+    planned: dict[str, dict[Any, None]] = {}
+    for claim, name in wanted:
+        if bench.corpora.there(name):
+            systems = [arm.system for arm in claim.arms]
+            planned.setdefault(name, {}).update(dict.fromkeys(bench.trials(name, systems, seeds)))
+        else:
+            log.warning("%s: no corpus %s here; say --data FOLDER", claim.id, name)
+    show(bench, {name: list(trials) for name, trials in planned.items()})

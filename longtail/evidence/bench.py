@@ -1,0 +1,138 @@
+"""The bench: makes the runs that are missing, one at a time, and never one twice."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from longtail.core.errors import DataError, StoreError
+from longtail.data.corpus import Corpus
+from longtail.data.dataset import Dataset
+from longtail.evidence.corpora import Corpora
+from longtail.evidence.process import How, execute
+from longtail.evidence.results import Results
+from longtail.evidence.trials import System, Trial, trials_of
+from longtail.store import disk
+from longtail.store.cache import cache_folder
+from longtail.store.lock import locked
+
+log = logging.getLogger("longtail")
+LOCKS = "bench-locks"  # in the cache: a run that is being made is locked, so that a second bench takes another
+PAUSE = 0.5  # seconds between two looks at a run that another bench is making
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where results go, where corpora come from, how runs are made; `again_failed` gives failed ones another try."""
+
+    results: Results
+    corpora: Corpora
+    how: How = field(default_factory=How)
+    again_failed: bool = False
+
+    def corpus(self, name: str) -> Corpus:
+        """A corpus to measure on: it must have a test part."""
+        self.test(name)
+        return self.corpora.get(name)
+
+    def test(self, name: str) -> Dataset:
+        """The test part of a corpus."""
+        corpus = self.corpora.get(name)
+        if corpus.test is None or not len(corpus.test):
+            raise DataError(f"{corpus.name!r} has no test part to measure on", fix="a bench needs train and test")
+        return corpus.test
+
+    def trials(self, name: str, systems: Sequence[System], seeds: Sequence[int]) -> list[Trial]:
+        """The runs of a grid on one corpus."""
+        corpus = self.corpus(name)
+        return trials_of(corpus.name, corpus.digest, systems, seeds)
+
+    def wanted(self, trial: Trial) -> bool:
+        """Whether a run has still to be made."""
+        record = self.results.of(trial.corpus).run.get(trial.id)
+        return record is None or (self.again_failed and record["status"] != "done")
+
+    def run(self, name: str, trials: Sequence[Trial]) -> None:
+        """Make those runs of one corpus that are not recorded yet."""
+        self._all(name, trials, self.wanted, self._record)
+
+    def repeat(self, name: str, trials: Sequence[Trial], wanted: Callable[[Trial], bool]) -> None:
+        """Make recorded runs once more, for the predictions: they are recorded again only if the figures moved."""
+        self._all(name, trials, wanted, self._record_if_moved)
+
+    def _all(
+        self, name: str, trials: Sequence[Trial], wanted: Callable[[Trial], bool], take: Callable[[Trial, Any], None]
+    ) -> None:
+        open_ = [trial for trial in trials if wanted(trial)]
+        if skipped := len(trials) - len(open_):
+            log.info("%s: %d of %d runs are there already", trials[0].corpus, skipped, len(trials))
+        began, total, done, wait = time.monotonic(), len(open_), 0, False
+        while open_:
+            busy = []
+            for trial in open_:
+                with claimed(trial.id, wait) as ours:
+                    if not ours:
+                        busy.append(trial)
+                        continue
+                    done += 1
+                    if not wanted(trial):  # another bench has made it since
+                        continue
+                    log.info("run %d of %d%s: %s", done, total, time_left(began, done - 1, total), trial)
+                    take(trial, execute(trial, self.corpora.place(name), self.how))
+            if busy and not wait:
+                log.info("%d run(s) are being made by another bench: waiting for it", len(busy))
+            open_, wait = busy, True
+
+    def _record(self, trial: Trial, record: dict[str, Any]) -> None:
+        self.results.add(trial.corpus, record)
+        tell(record)
+
+    def _record_if_moved(self, trial: Trial, record: dict[str, Any]) -> None:
+        before = self.results.of(trial.corpus).run[trial.id]
+        if record["status"] != "done":
+            tell(record)
+        elif record["scores"] != before["scores"]:
+            log.warning("made again, %s has other figures than were recorded; the new ones count", trial)
+            self.results.add(trial.corpus, record)
+
+
+@contextmanager
+def claimed(id: str, wait: bool) -> Iterator[bool]:
+    """Whether a run is ours to make, for the block; with `wait`, a moment is given to whoever makes it now."""
+    folder = cache_folder() / LOCKS / id
+    with ExitStack() as stack:
+        try:
+            disk.make_folders(folder)
+        except StoreError as error:  # no cache, no lock: the worst is a run made twice
+            log.warning("runs are not locked against a second bench: %s", error)
+            yield True
+            return
+        try:
+            stack.enter_context(locked(folder, PAUSE if wait else 0.0))
+        except StoreError:
+            yield False
+            return
+        yield True
+
+
+def tell(record: dict[str, Any]) -> None:
+    """One line about a run that has ended."""
+    if record["status"] != "done":
+        log.warning("%s, seed %d %s: %s", record["recipe"], record["seed"], record["status"], record["error"])
+        return
+    seconds, scores = record["seconds"], record["scores"]
+    memory = f", {record['peak_mb']:,.0f} MB" if "peak_mb" in record else ""
+    figures = ", ".join(f"{name} {scores[name]:.2f}" for name in ("P@1", "P@5", "PSP@1", "PSP@5") if name in scores)
+    log.info("  trained in %.1f s%s: %s (run %s)", seconds["train"], memory, figures, record["id"][:8])
+
+
+def time_left(began: float, done: int, total: int) -> str:
+    """ ", about 3 m left", by the runs so far."""
+    if not done:
+        return ""
+    left = (time.monotonic() - began) / done * (total - done)
+    return f", about {left:.0f} s left" if left < 90 else f", about {left / 60:.0f} min left"

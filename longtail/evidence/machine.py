@@ -1,0 +1,85 @@
+"""On what and with what a run was made: versions, processor, memory. No host name, no path."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import longtail
+from longtail._native import available_threads
+
+PACKAGES = ("longtail", "numpy", "scipy", "torch")
+
+
+def versions() -> dict[str, str]:
+    """Of Python, of longtail and what it computes with, and the commit where the code is a checkout."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    commit = git_commit(Path(longtail.__file__).parent)
+    return found | ({"commit": commit} if commit else {})
+
+
+def git_commit(package: Path) -> str | None:
+    """The commit the code of a package stands at, with a + where it was changed since; None outside a checkout."""
+    if not (package.parent / ".git").exists():
+        return None
+    try:
+        commit = _git(package, "rev-parse", "--short=12", "HEAD")
+        changed = _git(package, "status", "--porcelain", "--untracked-files=no", "--", ".")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit + ("+" if changed else "")
+
+
+def machine(threads: int) -> dict[str, Any]:
+    """The processor, how many cores of it we may use, and how many threads we did."""
+    return {"cpu": cpu_name(), "cores": available_threads(), "threads": threads, "system": platform.system()}
+
+
+def cpu_name() -> str:
+    """The processor as it calls itself."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith(("model name", "Model")):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def peak_bytes(pid: int | str = "self") -> int | None:
+    """The most memory a process has held so far, by /proc; None where there is no such thing, or no such process.
+
+    Not `ru_maxrss`, if it can be helped: a new process begins with that of the one that started it.
+    """
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return own_peak() if pid == "self" else None
+
+
+def own_peak() -> int | None:
+    """The most memory this process has held, by `getrusage`."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", os.fspath(folder), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()

@@ -1,0 +1,168 @@
+"""The page of results: written from outcomes alone, so that the same results give the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from longtail.evidence.claims import Claim
+from longtail.evidence.judge import Spread, over_corpora
+from longtail.evidence.reproduce import Decided, Outcome
+from longtail.evidence.table import Pool, row
+from longtail.store import disk
+
+PAGE = Path("docs") / "results.md"
+SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "C@1", "C@3", "C@5")
+HEAD = """# Results: what the papers claim, measured here
+
+<!-- Written by `longtail reproduce` from the lines in `bench/results/`; changes by hand are lost. -->
+
+    longtail reproduce {ids} --seeds {seeds} --data FOLDER    # runs what is missing, then writes this page
+    longtail reproduce --seeds {seeds} --from-results         # writes it from what is recorded, byte for byte
+
+FOLDER holds the corpora that are not in the package, each in a folder of its name. How it works, and how to add a
+claim: [evidence.md](evidence.md).
+
+A claim relates trainings on the same data that differ in nothing but the settings shown. Figures are percentages on the
+test part, means over the seeds {listed}. A difference is first arm − second (of a series: last − first), with the 95 %
+interval of a paired bootstrap over test points, 10,000 resamples, the seeds averaged point by point before.
+
+| kind | reproduced | contradicted |
+| --- | --- | --- |
+| ahead | the interval lies above zero on every metric named | it lies below zero on one |
+| equal | the interval lies within ±0.5 points (or what is said) on every metric | it lies wholly outside on one |
+| trend | the ends of the series are ordered as claimed on every metric | they are ordered the other way on one |
+| faster | time ratio below 1 and P@1 not lower by more than 0.5 | otherwise |
+| level | reported, not judged | |
+
+What is neither is *not separable*. A claim of several parts holds where all of them do, and is contradicted where one
+is; where corpora disagree it is *mixed*.
+"""
+
+
+def page(outcomes: Sequence[Outcome], seeds: Sequence[int]) -> str:
+    """The whole page."""
+    claims = list(dict.fromkeys(outcome.claim for outcome in outcomes))
+    ids = " ".join(claim.id for claim in claims)
+    spaced, listed = " ".join(map(str, seeds)), ", ".join(map(str, seeds))
+    lines = [HEAD.format(ids=ids, seeds=spaced, listed=listed), "## Verdicts", "", *overview(outcomes), ""]
+    lines += ["## What was run", "", *corpora(outcomes), ""]
+    for claim in claims:
+        lines += section(claim, [outcome for outcome in outcomes if outcome.claim is claim])
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def write_page(path: Path, text: str) -> None:
+    """Put the page in its place, in one step."""
+    disk.make_folders(path.parent)
+    draft = path.with_name(f".{path.name}.new")
+    disk.write_file(draft, [text.encode()])
+    disk.replace(draft, path)
+
+
+def verdict_rows(outcomes: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
+    """The verdicts as a table: a claim a row, a corpus a column."""
+    names = list(dict.fromkeys(outcome.corpus for outcome in outcomes))
+    rows = []
+    for claim in dict.fromkeys(outcome.claim for outcome in outcomes):
+        found = {outcome.corpus: outcome.verdict for outcome in outcomes if outcome.claim is claim}
+        cells = [str(found.get(name, "–")) for name in names]
+        rows.append([claim.id, claim.says, claim.kind, claim.paper, *cells, over_corpora(found.values())])
+    return ["claim", "it says", "kind", "paper", *names, "all in all"], rows
+
+
+def overview(outcomes: Sequence[Outcome]) -> Iterable[str]:
+    """The verdicts in Markdown."""
+    columns, rows = verdict_rows(outcomes)
+    bold = [[*cells[:-1], f"**{cells[-1]}**"] for cells in rows]
+    return table(columns, bold)
+
+
+def corpora(outcomes: Sequence[Outcome]) -> list[str]:
+    """What the runs behind the verdicts were made on and with."""
+    lines = ["| corpus | digest | test points | runs | machine | versions |", "| --- | --- | --- | --- | --- | --- |"]
+    for name in dict.fromkeys(outcome.corpus for outcome in outcomes):
+        records = {
+            record["id"]: record
+            for outcome in outcomes
+            if outcome.corpus == name
+            for pool in outcome.pools.values()
+            for record in pool.records
+        }
+        if records:
+            some = next(iter(records.values()))
+            machines = sorted({machine(record) for record in records.values()})
+            versions = sorted({code(record) for record in records.values()})
+            cells = [name, some["corpus"]["digest"][:12], f"{some['points']:,}", str(len(records))]
+            lines.append(row([*cells, "; ".join(machines), "; ".join(versions)]))
+        else:
+            lines.append(row([name, "–", "–", "0", "–", "–"]))
+    return lines
+
+
+def machine(record: dict[str, Any]) -> str:
+    """The machine of a run in words."""
+    of = record["machine"]
+    return f"{of['cpu']}, {of['cores']} cores, {of['threads']} threads"
+
+
+def code(record: dict[str, Any]) -> str:
+    """The versions of a run in words."""
+    return ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "commit")
+
+
+def section(claim: Claim, outcomes: Sequence[Outcome]) -> list[str]:
+    """Everything about one claim."""
+    lines = [f"## {claim.id}: {claim.says}", "", f"{claim.paper}; {claim.kind}.", ""]
+    for outcome in outcomes:
+        lines += [f"### {claim.id} on {outcome.corpus}: {outcome.verdict}", ""]
+        if outcome.note:
+            lines += [outcome.note, ""]
+        if outcome.pools:
+            lines += [*arms(outcome), ""]
+        decided = [part for part in outcome.parts if part.rows]
+        if decided:
+            lines += [*differences(decided), ""]
+    return lines
+
+
+def arms(outcome: Outcome) -> list[str]:
+    """The arms of a claim with their figures."""
+    extra = [m for part in outcome.claim.parts for m in part.metrics if m not in SHOWN]
+    metrics = [*SHOWN, *dict.fromkeys(extra)]
+    rows = []
+    for arm in outcome.claim.arms:
+        pool = outcome.pools.get(arm.system)
+        cells = ["–"] * (len(metrics) + 2) if pool is None else figures(pool, metrics)
+        rows.append([arm.title, f"`{arm.system}`", *cells])
+    return list(table(["arm", "trained by", *metrics, "train s", "peak MB"], rows))
+
+
+def figures(pool: Pool, metrics: Sequence[str]) -> list[str]:
+    """The figures of an arm, then its time and memory."""
+    seconds, memory = pool.mean("seconds", "train"), pool.mean("peak_mb")
+    costs = ["–" if seconds is None else f"{seconds:.1f}", "–" if memory is None else f"{memory:,.0f}"]
+    return [*(f"{pool.figure(metric):.2f}" for metric in metrics), *costs]
+
+
+def differences(parts: Sequence[Decided]) -> list[str]:
+    """What the verdict rests on."""
+    rows = []
+    for decided in parts:
+        for i, spread in enumerate(decided.rows):
+            first = [decided.part.says, decided.part.kind] if i == 0 else ["", ""]
+            note = f" ({decided.note})" if decided.note else ""
+            last = decided.verdict + note if i == 0 else ""
+            rows.append([*first, spread.metric, f"{spread.difference:+.2f}", interval(spread), last])
+    return list(table(["part", "kind", "metric", "difference", "95 % interval", "verdict"], rows))
+
+
+def interval(spread: Spread) -> str:
+    """The interval of a difference, or a dash."""
+    return "–" if spread.low is None or spread.high is None else f"{spread.low:+.2f} … {spread.high:+.2f}"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
+    """A Markdown table."""
+    return [row(columns), row(["---"] * len(columns)), *(row(cells) for cells in rows)]

@@ -1,0 +1,96 @@
+"""Intervals of systems and of their differences: drawn from predictions once, recorded, and read from then on.
+
+The runs of a system (its seeds) are pooled: values are averaged over them point by point (label by label for coverage),
+then points (labels) are drawn, so an interval is about the test set (docs/metrics.md, "Comparing systems").
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from longtail.core.errors import DataError
+from longtail.core.progress import Progress
+from longtail.core.ranking import Ranking
+from longtail.evidence.bench import Bench
+from longtail.evidence.predictions import predictions
+from longtail.evidence.trials import EVALUATION, Trial, digest_of
+from longtail.metrics.bootstrap import RESAMPLES, Comparison, Intervals, compare, intervals
+
+log = logging.getLogger("longtail")
+FAMILIES = ("P", "nDCG", "PSP", "C")  # at 1, 3 and 5: what a table in the papers shows
+HOW: dict[str, Any] = {"metrics": FAMILIES, "resamples": RESAMPLES, "seed": 0}
+DRAWS = {"resamples": HOW["resamples"], "seed": HOW["seed"], "evaluation": EVALUATION}
+DECIMALS = 4
+
+
+def comparison_id(a: Sequence[Trial], b: Sequence[Trial]) -> str:
+    """The name of a comparison: the runs of both sides, and how it is drawn."""
+    return digest_of({"a": [t.id for t in a], "b": [t.id for t in b], **DRAWS})
+
+
+def intervals_id(trials: Sequence[Trial]) -> str:
+    """The name of the intervals of a system's runs."""
+    return digest_of({"runs": [t.id for t in trials], **DRAWS})
+
+
+def compare_runs(
+    bench: Bench, name: str, a: Sequence[Trial], b: Sequence[Trial], progress: Progress | None = None
+) -> dict[str, Any]:
+    """The record of b − a, for every metric: from the results, or drawn now and put there."""
+    id = comparison_id(a, b)
+    found = bench.results.of(a[0].corpus).comparison.get(id)
+    if found is not None:
+        return found
+    corpus, test = bench.corpus(name), bench.test(name)
+    before, after = (rankings(bench, name, side) for side in (a, b))
+    drawn = compare(before, after, test.Y, corpus.labels, ignore=test.ignore, progress=progress, **HOW)
+    record = _record("comparison", id, a[0], drawn) | {
+        "a": {"system": a[0].name, "runs": [t.id for t in a]},
+        "b": {"system": b[0].name, "runs": [t.id for t in b]},
+        "rows": {r.metric: _rounded(r.a, r.b, r.difference, r.low, r.high) for r in drawn.rows},
+    }
+    bench.results.add(a[0].corpus, record)
+    return record
+
+
+def intervals_of(bench: Bench, name: str, trials: Sequence[Trial], progress: Progress | None = None) -> dict[str, Any]:
+    """The record of a system's figures with their intervals: from the results, or drawn now and put there."""
+    id = intervals_id(trials)
+    found = bench.results.of(trials[0].corpus).intervals.get(id)
+    if found is not None:
+        return found
+    corpus, test = bench.corpus(name), bench.test(name)
+    runs = rankings(bench, name, trials)
+    drawn = intervals(runs, test.Y, corpus.labels, ignore=test.ignore, progress=progress, **HOW)
+    record = _record("intervals", id, trials[0], drawn) | {
+        "system": trials[0].name,
+        "runs": [t.id for t in trials],
+        "rows": {r.metric: _rounded(r.value, r.low, r.high) for r in drawn.rows},
+    }
+    bench.results.add(trials[0].corpus, record)
+    return record
+
+
+def _record(kind: str, id: str, trial: Trial, drawn: Comparison | Intervals) -> dict[str, Any]:
+    corpus = {"name": trial.corpus, "digest": trial.digest}
+    sizes = {"points": drawn.points, "labels": drawn.labels, "resamples": drawn.resamples}
+    return {"kind": kind, "id": id, "corpus": corpus, **sizes}
+
+
+def _rounded(*values: float) -> list[float]:
+    return [round(value, DECIMALS) for value in values]
+
+
+def rankings(bench: Bench, name: str, trials: Sequence[Trial]) -> list[Ranking]:
+    """The predictions of runs. The results hold figures only: a run that was made elsewhere is made again."""
+    corpus = bench.corpus(name)
+    lost = [trial for trial in trials if predictions(trial.id, corpus) is None]
+    if lost:
+        log.info("%s: the predictions of %d recorded run(s) are not here: made again", corpus.name, len(lost))
+        bench.repeat(name, lost, lambda trial: predictions(trial.id, corpus) is None)
+    found = [predictions(trial.id, corpus) for trial in trials]
+    if any(ranking is None for ranking in found):
+        raise DataError(f"{trials[0].name} on {corpus.name!r}: a run that had gone well did not do so again")
+    return [ranking for ranking in found if ranking is not None]

@@ -1,0 +1,39 @@
+"""The predictions of runs, which paired intervals are made of. They live in the cache, not in the results."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from longtail.core.errors import DataError
+from longtail.core.ranking import Ranking
+from longtail.data.corpus import Corpus
+from longtail.evidence.score import Scored
+from longtail.metrics.evaluate import KS
+from longtail.store.cache import cache_folder, find, keep
+
+TOP = max(KS)
+
+
+def keep_predictions(id: str, scored: Scored) -> None:
+    """Keep the best labels of every test point under the id of the run; ignored pairs are gone from them."""
+    ranking = scored.ranking
+    if scored.data.ignore is not None:
+        ranking = ranking.drop(scored.data.ignore)
+    keep(cache_folder(), _key(id), {"indices": np.ascontiguousarray(ranking.cut(TOP).indices)})
+
+
+def predictions(id: str, corpus: Corpus) -> Ranking | None:
+    """What a run predicted for the test part of its corpus; None where this machine does not have it."""
+    found = find(cache_folder(), _key(id))
+    if found is None:
+        return None
+    indices = found["indices"]
+    if corpus.test is None or len(indices) != len(corpus.test):
+        raise DataError(f"the predictions kept for run {id} are not of {corpus.name!r}", fix="clear the cache")
+    falling = np.arange(indices.shape[1], 0, -1, dtype=np.float32)  # their order is all that counts
+    scores = np.where(indices >= 0, falling, np.float32(-np.inf))
+    return Ranking(indices, np.asarray(scores, np.float32), corpus.labels)
+
+
+def _key(id: str) -> str:
+    return f"bench run {id}, top {TOP}"

@@ -1,0 +1,125 @@
+"""A run as a process: started in a fresh interpreter, waited for, and told how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from longtail.evidence.machine import machine, peak_bytes, versions
+from longtail.evidence.trials import Trial
+
+PAUSE = 0.05  # seconds between two looks at a running process
+
+
+@dataclass(frozen=True)
+class How:
+    """How runs are made; none of it is part of what a run is."""
+
+    threads: int = 1
+    timeout: float | None = None  # seconds
+    options: Mapping[str, Any] = field(default_factory=dict)  # of `read`
+    started: Callable[[int], None] | None = None  # told the id of each process
+
+
+def execute(trial: Trial, place: Path, how: How) -> dict[str, Any]:
+    """Make a run; the line for the results, whether it went well, failed, was killed or took too long."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="longtail-bench-") as folder:
+        out, stderr = Path(folder) / "outcome.json", Path(folder) / "stderr"
+        job = {
+            "id": trial.id,
+            "digest": trial.digest,
+            "recipe": trial.system.recipe,
+            "settings": dict(trial.system.settings),
+            "seed": trial.seed,
+            "threads": how.threads,
+            "place": str(place.absolute()),
+            "options": dict(how.options),
+            "out": str(out),
+        }
+        outcome = _outcome(_run(job, stderr, how), out, stderr)
+    if "error" in outcome:
+        outcome["error"] = without_places(outcome["error"])
+    outcome.setdefault("seconds", {})
+    outcome["seconds"]["wall"] = round(time.perf_counter() - began, 3)
+    finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return trial.record() | outcome | {"versions": versions(), "machine": machine(how.threads), "finished": finished}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended, and the most memory we have seen it hold."""
+
+    code: int
+    timed_out: float | None
+    peak: int | None
+
+
+def _run(job: dict[str, Any], stderr: Path, how: How) -> Ended:
+    """Start the process and wait. However this function is left, the process is gone after it."""
+    command = [sys.executable, "-P", "-m", "longtail.evidence.child"]  # -P: the code we run, not what lies about here
+    with stderr.open("wb") as log:
+        # a session of its own: Ctrl-C is for the bench, which then ends the run as one that never was
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
+    timed_out, peak = None, None
+    deadline = None if how.timeout is None else time.monotonic() + how.timeout
+    try:
+        if how.started is not None:
+            how.started(child.pid)
+        with contextlib.suppress(BrokenPipeError):  # it is dead already: its end says why
+            child.stdin.write(orjson.dumps(job) + b"\n")  # type: ignore[union-attr]
+            child.stdin.flush()  # type: ignore[union-attr]
+        while child.poll() is None:
+            peak = peak_bytes(child.pid) or peak
+            if deadline is not None and time.monotonic() > deadline:
+                timed_out = how.timeout
+                break
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(PAUSE)
+    finally:
+        _end(child)
+    return Ended(child.returncode, timed_out, peak)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Kill what still runs, with all it has started."""
+    if child.poll() is None:
+        with contextlib.suppress(OSError):
+            os.killpg(child.pid, signal.SIGKILL) if hasattr(os, "killpg") else child.kill()
+    child.wait()
+    with contextlib.suppress(OSError):
+        child.stdin.close()  # type: ignore[union-attr]
+
+
+def _outcome(ended: Ended, out: Path, stderr: Path) -> dict[str, Any]:
+    """The outcome that the process wrote down, or what its end tells."""
+    peak = {} if ended.peak is None else {"peak_mb": round(ended.peak / 1e6, 1)}
+    if ended.timed_out is not None:
+        return {"status": "timed-out", "error": f"stopped after {ended.timed_out:g} s"} | peak
+    if ended.code < 0:
+        name = signal.Signals(-ended.code).name if -ended.code in set(signal.Signals) else f"signal {-ended.code}"
+        hint = "; the system does so when memory runs out" if name == "SIGKILL" else ""
+        return {"status": "killed", "error": f"ended by {name}{hint}"} | peak
+    try:
+        outcome: dict[str, Any] = orjson.loads(out.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        last = stderr.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        return {"status": "failed", "error": f"the process ended with code {ended.code}: {last[0][:500]}"} | peak
+    return peak | outcome
+
+
+def without_places(message: str) -> str:
+    """A message without the folders of this machine: of every absolute path the last name is left."""
+    return re.sub(r"(?<![\w.~])(?:~|[A-Za-z]:)?(?:[/\\][\w.@+~ -]*\w)*[/\\](?=[\w.])", "", message)

@@ -1,0 +1,125 @@
+"""Claims against measurements: runs what is missing, compares, decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from longtail.core.errors import ParameterError
+from longtail.core.progress import Progress
+from longtail.evidence.bench import Bench
+from longtail.evidence.claims import Arm, Claim, Part
+from longtail.evidence.judge import Spread, Verdict, ahead, equal, faster, together, trend
+from longtail.evidence.paired import compare_runs, comparison_id
+from longtail.evidence.table import Pool, pools_of
+from longtail.evidence.trials import System, Trial, trials_of
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A part of a claim on one corpus: its verdict, the differences it rests on, and what else there is to say."""
+
+    part: Part
+    verdict: Verdict
+    rows: tuple[Spread, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A claim on one corpus. `pools` holds the runs of each arm that were made."""
+
+    claim: Claim
+    corpus: str
+    verdict: Verdict
+    parts: tuple[Decided, ...] = ()
+    pools: dict[System, Pool] = field(default_factory=dict)
+    note: str = ""
+
+
+def decide(
+    bench: Bench, claim: Claim, name: str, seeds: Sequence[int], *, run: bool, progress: Progress | None = None
+) -> Outcome:
+    """A claim on one corpus. With `run` what is missing is run and compared; else the results alone are read."""
+    there = bench.corpora.there(name)
+    digest = bench.corpus(name).digest if run and there else bench.results.of(name).digest
+    if digest is None:  # read from the results, the verdict must not depend on what this machine has
+        return Outcome(claim, name, "no corpus" if run and not there else "not measured")
+    run = run and there
+    try:
+        trials = {arm.system: trials_of(name, digest, [arm.system], seeds) for arm in claim.arms}
+    except ParameterError as error:
+        return Outcome(claim, name, "not measured", note=str(error))
+    if run:
+        bench.run(name, [trial for group in trials.values() for trial in group])
+    pools = {system: pool for system, group in trials.items() if (pool := _pool(bench, group)) is not None}
+    parts = tuple(_part(bench, part, name, pools, run, progress) for part in claim.parts)
+    return Outcome(claim, name, together(part.verdict for part in parts), parts, pools, _failures(bench, trials))
+
+
+def _pool(bench: Bench, trials: Sequence[Trial]) -> Pool | None:
+    """The runs of an arm, where all of them went well."""
+    pools = pools_of(bench, trials)
+    return pools[0] if pools and len(pools[0].trials) == len(trials) else None
+
+
+def _failures(bench: Bench, trials: dict[System, list[Trial]]) -> str:
+    """The runs that did not go well, in words."""
+    said = []
+    for trial in (trial for group in trials.values() for trial in group):
+        record = bench.results.of(trial.corpus).run.get(trial.id)
+        if record is not None and record["status"] != "done":
+            said.append(f"{trial.name}, seed {trial.seed}: {record['status']} ({record['error']})")
+    return "; ".join(said)
+
+
+def _part(
+    bench: Bench, part: Part, name: str, pools: dict[System, Pool], run: bool, progress: Progress | None
+) -> Decided:
+    if any(arm.system not in pools for arm in part.arms):
+        return Decided(part, "not measured")
+    if part.kind == "level":
+        return Decided(part, "reported")
+    first, second = ends(part)
+    a, b = pools[second.system], pools[first.system]  # a difference is b − a
+    record = bench.results.of(name).comparison.get(comparison_id(a.trials, b.trials))
+    if record is None and run:
+        record = compare_runs(bench, name, a.trials, b.trials, progress)
+    metrics = ("P@1",) if part.kind == "faster" else part.metrics
+    rows = _spreads(metrics, record, a, b)
+    if record is None and part.kind != "trend":  # a trend is decided by figures alone
+        return Decided(part, "not measured", rows, "the difference has not been drawn")
+    return _verdict(part, rows, a, b)
+
+
+def ends(part: Part) -> tuple[Arm, Arm]:
+    """The two arms whose difference is taken, first − second; of a rising series, last − first."""
+    return (part.arms[-1], part.arms[0]) if part.kind == "trend" else (part.arms[0], part.arms[1])
+
+
+def _verdict(part: Part, rows: tuple[Spread, ...], a: Pool, b: Pool) -> Decided:
+    if part.kind == "ahead":
+        return Decided(part, ahead(rows), rows)
+    if part.kind == "equal":
+        return Decided(part, equal(rows, part.margin), rows)
+    if part.kind == "trend":
+        return Decided(part, trend(rows), rows)
+    machines = [{str(sorted(record["machine"].items())) for record in pool.records} for pool in (a, b)]
+    if len(machines[0] | machines[1]) > 1:
+        return Decided(part, "not measured", rows, "the two were trained on different machines, or threads")
+    ratio = (b.mean("seconds", "train") or 0.0) / max(a.mean("seconds", "train") or 0.0, 1e-9)
+    return Decided(part, faster(ratio, rows[0], part.margin), rows, f"time ratio {ratio:.3f}")
+
+
+def _spreads(metrics: Sequence[str], record: dict[str, Any] | None, a: Pool, b: Pool) -> tuple[Spread, ...]:
+    """b − a on each metric; with its interval where one was drawn for it."""
+    made = []
+    for metric in metrics:
+        if record is not None and metric in record["rows"]:
+            before, after, difference, low, high = record["rows"][metric]
+            made.append(Spread(metric, after, before, difference, low, high))
+        else:
+            before, after = a.figure(metric), b.figure(metric)
+            made.append(Spread(metric, after, before, after - before))
+    return tuple(made)

@@ -1,0 +1,165 @@
+"""The full table of a corpus: every system with its figures and intervals, by label frequency, time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from longtail.core.errors import ParameterError, nearest
+from longtail.core.progress import Progress
+from longtail.evidence.bench import Bench
+from longtail.evidence.paired import FAMILIES, intervals_of
+from longtail.evidence.trials import System, Trial
+from longtail.metrics.evaluate import KS
+
+TITLES = {
+    "P": "Precision",
+    "nDCG": "nDCG",
+    "PSP": "Propensity-scored precision",
+    "C": "Coverage: share of the labels of the test part that were found",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table for people: text in every cell."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A system's runs that went well, one for each seed."""
+
+    trials: tuple[Trial, ...]
+    records: tuple[dict[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        """The recipe and what differs from its defaults."""
+        return self.trials[0].name
+
+    def mean(self, *keys: str) -> float | None:
+        """The mean of a figure over the runs, by its place in their lines; None where a line lacks it."""
+        values: list[Any] = list(self.records)
+        for key in keys:
+            values = [value.get(key) for value in values if isinstance(value, dict)]
+        numbers = [value for value in values if value is not None]
+        return float(np.mean(numbers)) if len(numbers) == len(self.records) else None
+
+    def figure(self, metric: str) -> float:
+        """A metric, or what a bin of label frequency contributes ("bin 5"), averaged over the runs."""
+        bins = {row[0]: value for row, value in zip(self.records[0]["by_frequency"]["rows"], self.bins(), strict=True)}
+        value = bins.get(metric, self.mean("scores", metric))
+        if value is None:
+            known = [*self.records[0]["scores"], *bins]
+            raise ParameterError(f"the runs of {self.name} have no figure {metric!r}.{nearest(metric, known)}")
+        return value
+
+    def bins(self) -> list[float]:
+        """The contributions of the bins of label frequency, averaged over the runs."""
+        rows = [[row[-1] for row in record["by_frequency"]["rows"]] for record in self.records]
+        return [float(value) for value in np.mean(rows, 0)]
+
+
+def tables_of(
+    bench: Bench,
+    name: str,
+    trials: Sequence[Trial],
+    seeds: Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Shown]:
+    """The tables of one corpus, for the systems of `trials`; for all that is recorded where there are none."""
+    trials = trials or recorded(bench, name, seeds)
+    pools = pools_of(bench, trials)
+    if not pools:
+        raise ParameterError(f"no run on {name!r} with figures is recorded; say what to run: --recipe R …")
+    drawn = [intervals_of(bench, name, pool.trials, progress)["rows"] for pool in pools]
+    seen = sorted({trial.seed for pool in pools for trial in pool.trials})
+    points = pools[0].records[0]["points"]
+    on = f"{trials[0].corpus}, {points:,} test points, seeds {', '.join(map(str, seen))}"
+    for family in FAMILIES:
+        metrics = [f"{family}@{k}" for k in KS]
+        rows = [[pool.name, *(cell(figures[m]) for m in metrics)] for pool, figures in zip(pools, drawn, strict=True)]
+        yield Shown(f"{TITLES[family]}: {on}; % [95 % interval]", ["system", *metrics], rows)
+    yield bin_table(pools, on)
+    yield cost_table(pools, on)
+
+
+def recorded(bench: Bench, name: str, seeds: Sequence[int] | None) -> list[Trial]:
+    """The runs in the results that this code would make in the same way, in the order they were made."""
+    there = bench.corpora.there(name)
+    corpus = bench.corpus(name).name if there else name
+    digest = bench.corpus(name).digest if there else bench.results.of(name).digest
+    found = []
+    for record in bench.results.of(corpus).run.values():
+        try:
+            trial = Trial.of(corpus, str(digest), System.of(record["recipe"], record["settings"]), record["seed"])
+        except ParameterError:  # of a recipe or setting that is no more
+            continue
+        if trial.id == record["id"] and (not seeds or trial.seed in seeds):
+            found.append(trial)
+    return found
+
+
+def pools_of(bench: Bench, trials: Sequence[Trial]) -> list[Pool]:
+    """The runs that went well, together by system, seeds rising."""
+    by_name: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if bench.results.of(trial.corpus).done(trial.id):
+            by_name.setdefault(trial.name, []).append(trial)
+    pools = []
+    for group in by_name.values():
+        group.sort(key=lambda trial: trial.seed)
+        records = bench.results.of(group[0].corpus).run
+        pools.append(Pool(tuple(group), tuple(records[trial.id] for trial in group)))
+    return pools
+
+
+def bin_table(pools: Sequence[Pool], on: str) -> Shown:
+    """Where in the tail the hits are."""
+    first = pools[0].records[0]["by_frequency"]
+    columns = ["system"]
+    for title, labels, fewest, most, _ in first["rows"]:
+        span = f", {fewest:,}–{most:,} examples" if most else ""
+        columns.append(f"{title} ({labels:,} labels{span})")
+    columns.append(f"their R@{first['k']}")
+    rows = []
+    for pool in pools:
+        recall = pool.mean("unseen", f"R@{first['k']}")
+        rows.append([pool.name, *(f"{value:.2f}" for value in pool.bins()), "–" if recall is None else f"{recall:.2f}"])
+    return Shown(f"By label frequency, contributions to P@{first['k']}, head to tail: {on}", columns, rows)
+
+
+def cost_table(pools: Sequence[Pool], on: str) -> Shown:
+    """Time and memory."""
+    columns = ["system", "train s", "predict s", "peak MB", "seeds", "threads"]
+    rows = []
+    for pool in pools:
+        figures = [pool.mean("seconds", "train"), pool.mean("seconds", "predict"), pool.mean("peak_mb")]
+        cells = ["–" if value is None else f"{value:,.1f}" for value in figures]
+        threads = sorted({record["machine"]["threads"] for record in pool.records})
+        rows.append([pool.name, *cells, ", ".join(str(t.seed) for t in pool.trials), "/".join(map(str, threads))])
+    return Shown(f"Time and memory, means over seeds: {on}", columns, rows)
+
+
+def cell(figures: Sequence[float]) -> str:
+    """A value with its interval."""
+    value, low, high = figures
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def markdown(table: Shown) -> str:
+    """A table as Markdown, under its title."""
+    lines = [f"**{table.title}**", "", row(table.columns), row(["---"] * len(table.columns))]
+    return "\n".join([*lines, *(row(cells) for cells in table.rows)]) + "\n\n"
+
+
+def row(cells: Sequence[str]) -> str:
+    """One line of a Markdown table."""
+    return "| " + " | ".join(text.replace("|", "\\|") for text in cells) + " |"

@@ -1,0 +1,130 @@
+"""What is measured: a recipe with its settings, trained on a corpus with a seed, and the name such a run goes by."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from longtail.core.errors import ParameterError
+from longtail.core.recipe import Recipe, recipe
+
+EVALUATION = 1  # raised when the same predictions would get other figures: what was recorded before is void
+
+
+@dataclass(frozen=True)
+class System:
+    """A recipe by name, with the settings `--set` would give it, as (key, value) pairs."""
+
+    recipe: str
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, name: str, settings: Mapping[str, Any] | None = None) -> System:
+        """From a dict of settings."""
+        return cls(name, tuple((settings or {}).items()))
+
+    def made(self) -> Recipe:
+        """The recipe; refuses what `longtail train` would refuse."""
+        return recipe(self.recipe, **dict(self.settings))
+
+    def __str__(self) -> str:
+        return " ".join([self.recipe, *(f"{key}={value}" for key, value in self.settings)])
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run to be made, or made: `changed` is what differs from the recipe's defaults, as results tell it."""
+
+    corpus: str
+    digest: str
+    system: System
+    changed: tuple[tuple[str, Any], ...]
+    version: int
+    seed: int
+
+    @classmethod
+    def of(cls, corpus: str, digest: str, system: System, seed: int) -> Trial:
+        """Checks the settings."""
+        if not 0 <= seed < 2**63:
+            raise ParameterError(f"seed must be at least 0 and below 2^63; got {seed}")
+        made = system.made()
+        changed = {key: told(value) for key, value in made.changed().items()}
+        return cls(corpus, digest, system, tuple(sorted(changed.items())), made.version, seed)
+
+    @property
+    def id(self) -> str:
+        """The same for the same corpus, recipe, settings, seed and version of the code, on any machine."""
+        return digest_of(
+            {
+                "corpus": self.digest,
+                "recipe": self.system.recipe,
+                "settings": dict(self.changed),
+                "seed": self.seed,
+                "version": self.version,
+                "evaluation": EVALUATION,
+            }
+        )
+
+    @property
+    def name(self) -> str:
+        """The recipe and what differs from its defaults, for people."""
+        return name_of(self.system.recipe, dict(self.changed))
+
+    def __str__(self) -> str:
+        return f"{self.corpus}: {self.name}, seed {self.seed}"
+
+    def record(self) -> dict[str, Any]:
+        """What a line of the results begins with."""
+        return {
+            "kind": "run",
+            "id": self.id,
+            "corpus": {"name": self.corpus, "digest": self.digest},
+            "recipe": self.system.recipe,
+            "settings": dict(self.changed),
+            "seed": self.seed,
+            "version": {"recipe": self.version, "evaluation": EVALUATION},
+        }
+
+
+def name_of(name: str, settings: Mapping[str, Any]) -> str:
+    """ "xr-linear augment=self beam=20"."""
+    return " ".join([name, *(f"{key}={value}" for key, value in sorted(settings.items()))])
+
+
+def digest_of(value: Any) -> str:
+    """The first half of a SHA-256 over the JSON of `value`, keys sorted."""
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+def told(value: Any) -> Any:
+    """A setting as results tell it: a file goes by its name and content, since its place says nothing elsewhere."""
+    if isinstance(value, str) and (Path(value).suffix or Path(value).name != value) and Path(value).is_file():
+        return f"{Path(value).name}:{hashlib.sha256(Path(value).read_bytes()).hexdigest()[:12]}"
+    return value
+
+
+def grid(
+    names: Sequence[str], settings: Mapping[str, Any], values: Mapping[str, Sequence[Any]] | None = None
+) -> list[System]:
+    """Every recipe with `settings` and every combination of `values`, in the order given."""
+    values = values or {}
+    if clash := sorted(set(settings) & set(values)):
+        raise ParameterError(f"{clash[0]} is given both one value (--set) and several (--grid); give one of the two")
+    return [
+        System.of(name, {**settings, **dict(zip(values, combination, strict=True))})
+        for name in names
+        for combination in itertools.product(*values.values())
+    ]
+
+
+def trials_of(corpus: str, digest: str, systems: Iterable[System], seeds: Iterable[int]) -> list[Trial]:
+    """The runs of a grid on one corpus, each once: systems that are the same in the end are one."""
+    seeds = list(seeds)
+    made = [Trial.of(corpus, digest, system, seed) for system in systems for seed in seeds]
+    return list({trial.id: trial for trial in made}.values())

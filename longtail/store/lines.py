@@ -1,0 +1,59 @@
+"""Append-only files of JSON lines: a line is there whole or not at all, whatever happens while it is written."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from longtail.store import disk
+from longtail.store.lock import locked
+
+log = logging.getLogger("longtail")
+
+
+def append_line(path: Path, record: Mapping[str, Any]) -> None:
+    """Add one record at the end, durably. Several processes may: the lock of the folder makes one follow the other."""
+    disk.make_folders(path.parent)
+    line = orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+    with locked(path.parent):
+        known = path.exists()
+        if known and not _ends_well(path):  # what a power cut left of a line must not swallow this one
+            line = b"\n" + line
+        disk.append(path, line)
+        if not known:
+            disk.sync_folder(path.parent)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """All records, in order; none where there is no file. A line that is no JSON object is left out, and it is said."""
+    if not path.exists():
+        return []
+    with disk.explained("read this file", path):
+        lines = path.read_bytes().split(b"\n")
+    records = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            record = None
+        if isinstance(record, dict):
+            records.append(record)
+        else:
+            log.warning("%s, line %d: not whole, as a write that was cut short leaves it: left out", path, number)
+    return records
+
+
+def _ends_well(path: Path) -> bool:
+    """Whether a file is empty or ends with a line's end."""
+    with disk.explained("read this file", path), path.open("rb") as file:
+        size = file.seek(0, 2)
+        if not size:
+            return True
+        file.seek(size - 1)
+        return file.read(1) == b"\n"
