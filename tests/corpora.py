@@ -1,6 +1,9 @@
 """Small corpora that the tests share."""
 
+from pathlib import Path
+
 import numpy as np
+import orjson
 import scipy.sparse as sp
 
 from longtail.core.labels import Labels
@@ -55,3 +58,18 @@ def feature_corpus(points: int = 240) -> Corpus:
     train = Dataset(features(corpus.train.texts), corpus.train.Y)
     test = Dataset(features(corpus.test.texts), corpus.test.Y)
     return Corpus("features", train, Labels.of(list(corpus.labels.keys)), test=test)
+
+
+def write_corpus(corpus: Corpus, folder: Path) -> Path:
+    """A corpus of texts as a folder of JSON lines."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, data in corpus.parts():
+        lines = []
+        for i, text in enumerate(data.texts):
+            row = data.Y.indices[data.Y.indptr[i] : data.Y.indptr[i + 1]]
+            lines.append(orjson.dumps({"text": text, "labels": [corpus.labels.keys[int(j)] for j in row]}))
+        (folder / f"{part}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    texts = corpus.labels.texts or [""] * len(corpus.labels)
+    labels = [orjson.dumps({"key": key, "text": text}) for key, text in zip(corpus.labels.keys, texts, strict=True)]
+    (folder / "labels.jsonl").write_bytes(b"\n".join(labels) + b"\n")
+    return folder

@@ -19,8 +19,8 @@ longtail reproduce --data FOLDER               # every claim on every corpus tha
 longtail reproduce --from-results              # the page again, from what is recorded
 """
 DESCRIPTION = """Measure what the papers claim: run the trainings that are not recorded yet, compare them by paired
-bootstrap, decide, and write docs/results.md. Without claims named: all of them. A claim whose corpus is not on this machine is
-decided from the recorded results, or reported as "no corpus"."""
+bootstrap, decide, and write docs/results.md. Without claims named: all of them. A claim whose corpus is not
+on this machine is decided from the recorded results, or reported as "no corpus"."""
 
 
 def add(commands: Any) -> None:

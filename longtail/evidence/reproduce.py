@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from longtail.core.errors import ParameterError
+from longtail.core.errors import LongtailError
 from longtail.core.progress import Progress
 from longtail.evidence.bench import Bench
 from longtail.evidence.claims import Arm, Claim, Part
@@ -49,7 +49,7 @@ def decide(
     run = run and there
     try:
         trials = {arm.system: trials_of(name, digest, [arm.system], seeds) for arm in claim.arms}
-    except ParameterError as error:
+    except LongtailError as error:  # a recipe, a setting or a package that is not there
         return Outcome(claim, name, "not measured", note=str(error))
     if run:
         bench.run(name, [trial for group in trials.values() for trial in group])

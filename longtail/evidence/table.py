@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from longtail.core.errors import ParameterError, nearest
+from longtail.core.errors import LongtailError, ParameterError, nearest
 from longtail.core.progress import Progress
 from longtail.evidence.bench import Bench
 from longtail.evidence.paired import FAMILIES, intervals_of
@@ -100,7 +100,7 @@ def recorded(bench: Bench, name: str, seeds: Sequence[int] | None) -> list[Trial
     for record in bench.results.of(corpus).run.values():
         try:
             trial = Trial.of(corpus, str(digest), System.of(record["recipe"], record["settings"]), record["seed"])
-        except ParameterError:  # of a recipe or setting that is no more
+        except LongtailError:  # of a recipe or setting that is no more
             continue
         if trial.id == record["id"] and (not seeds or trial.seed in seeds):
             found.append(trial)
