@@ -48,7 +48,15 @@ def test_bench_runs_a_grid_and_shows_the_full_table(data: Path, capsys: Capture)
     assert plan.count("to run") == 4
     assert not Path("bench").exists()
     out = out_of(capsys, *grid(data, "--seed", 0, 1, "--table"))
-    for words in ("Precision", "nDCG", "Propensity-scored", "Coverage", "By label frequency", "Time and memory"):
+    for words in (
+        "Precision",
+        "nDCG",
+        "Propensity-scored",
+        "Coverage",
+        "By label frequency",
+        "Share of what is true",
+        "Time and memory",
+    ):
         assert words in out
     assert "xr-linear beam=1" in out
     records = read_lines(Path("bench/results/topics.jsonl"))

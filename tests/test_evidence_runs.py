@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,10 @@ def test_a_run_is_recorded_with_all_that_is_known_of_it(bench: Bench, corpus: Co
     model = longtail.recipe("xr-linear", beam=1).fit(corpus, Run(seed=0))
     report = score(model, corpus, "test").report()
     assert record["scores"] == {name: pytest.approx(value, abs=1e-4) for name, value in report.scores.items()}
-    assert [row[-1] for row in record["by_frequency"]["rows"]] == [
-        pytest.approx(b.contribution, abs=1e-4) for b in report.by_frequency
-    ]
+    for row, told in zip(report.by_frequency, record["by_frequency"]["bins"], strict=True):
+        assert told == {name: pytest.approx(value, abs=1e-4) for name, value in asdict(row).items()} | {
+            "name": row.name
+        }
     text = bench.results.path("topics").read_text()
     for secret in (str(place.parent), str(Path.home()), os.uname().nodename):
         assert secret not in text

@@ -13,11 +13,11 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 
 from longtail._native import set_threads
@@ -25,11 +25,10 @@ from longtail.core.errors import DataError, LongtailError
 from longtail.core.model import Model
 from longtail.core.recipe import recipe
 from longtail.core.run import Run
-from longtail.data.corpus import Corpus
 from longtail.data.read import read
 from longtail.evidence.machine import peak_bytes
 from longtail.evidence.predictions import keep_predictions
-from longtail.evidence.score import Scored, score
+from longtail.evidence.score import score
 from longtail.metrics import Report
 
 DECIMALS = 4  # of a figure in percent: 12,000 test points move P@5 by 0.0017 at the least
@@ -73,7 +72,6 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     trained = time.perf_counter()
     scored = score(model, corpus, "test")
     predicted = time.perf_counter()
-    report = scored.report()
     keep_predictions(job["id"], scored)
     return {
         "status": "done",
@@ -82,24 +80,25 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
             "train": round(trained - was_read, 3),
             "predict": round(predicted - trained, 3),
         },
-        **figures(report, scored, corpus),
+        **figures(scored.report()),
         **chosen(model, job),
     }
 
 
-def figures(report: Report, scored: Scored, corpus: Corpus) -> dict[str, Any]:
-    """The metrics, the bins from head to tail, and how many labels without a training example were found."""
-    rows = [[b.name, b.labels, b.fewest, b.most, round(b.contribution, DECIMALS)] for b in report.by_frequency]
-    truth = scored.data.truth()
-    unseen = int(np.count_nonzero(corpus.labels.counts[truth.indices] == 0))
-    hits = report.by_frequency[-1].contribution / 100 * report.k * report.points  # the last row is that of these labels
+def figures(report: Report) -> dict[str, Any]:
+    """The metrics, and the bins of label frequency from head to tail."""
+    bins = [asdict(row) for row in report.by_frequency]
     return {
-        "scores": {name: round(value, DECIMALS) for name, value in report.scores.items()},
-        "by_frequency": {"k": report.k, "rows": rows},
-        "unseen": {"positives": unseen, f"R@{report.k}": round(100 * hits / max(unseen, 1), DECIMALS)},
+        "scores": rounded(report.scores),
+        "by_frequency": {"k": report.k, "bins": [rounded(row) for row in bins]},
         "points": report.points,
         "labels": report.labels,
     }
+
+
+def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fractions among some values, to so many decimals."""
+    return {name: round(value, DECIMALS) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def chosen(model: Model, job: dict[str, Any]) -> dict[str, Any]:

@@ -54,17 +54,23 @@ class Pool:
 
     def figure(self, metric: str) -> float:
         """A metric, or what a bin of label frequency contributes ("bin 5"), averaged over the runs."""
-        bins = {row[0]: value for row, value in zip(self.records[0]["by_frequency"]["rows"], self.bins(), strict=True)}
+        bins = dict(zip([row["name"] for row in self.bins], self.of_bins("contribution"), strict=True))
         value = bins.get(metric, self.mean("scores", metric))
         if value is None:
             known = [*self.records[0]["scores"], *bins]
             raise ParameterError(f"the runs of {self.name} have no figure {metric!r}.{nearest(metric, known)}")
         return value
 
-    def bins(self) -> list[float]:
-        """The contributions of the bins of label frequency, averaged over the runs."""
-        rows = [[row[-1] for row in record["by_frequency"]["rows"]] for record in self.records]
-        return [float(value) for value in np.mean(rows, 0)]
+    @property
+    def bins(self) -> list[dict[str, Any]]:
+        """The bins of label frequency, as the first run has them."""
+        rows: list[dict[str, Any]] = self.records[0]["by_frequency"]["bins"]
+        return rows
+
+    def of_bins(self, key: str) -> list[float | None]:
+        """A figure of each bin, averaged over the runs; None where it has none, as the recall of what is never true."""
+        columns = zip(*([row[key] for row in record["by_frequency"]["bins"]] for record in self.records), strict=True)
+        return [None if None in column else float(np.mean(column)) for column in columns]
 
 
 def tables_of(
@@ -87,7 +93,9 @@ def tables_of(
         metrics = [f"{family}@{k}" for k in KS]
         rows = [[pool.name, *(cell(figures[m]) for m in metrics)] for pool, figures in zip(pools, drawn, strict=True)]
         yield Shown(f"{TITLES[family]}: {on}; % [95 % interval]", ["system", *metrics], rows)
-    yield bin_table(pools, on)
+    k = pools[0].records[0]["by_frequency"]["k"]
+    yield bin_table(pools, f"By label frequency, head to tail, parts of P@{k}: {on}; %", "contribution")
+    yield bin_table(pools, f"Share of what is true that is among the {k} best: {on}; %", "recall")
     yield cost_table(pools, on)
 
 
@@ -121,19 +129,14 @@ def pools_of(bench: Bench, trials: Sequence[Trial]) -> list[Pool]:
     return pools
 
 
-def bin_table(pools: Sequence[Pool], on: str) -> Shown:
-    """Where in the tail the hits are."""
-    first = pools[0].records[0]["by_frequency"]
-    columns = ["system"]
-    for title, labels, fewest, most, _ in first["rows"]:
-        span = f", {fewest:,}–{most:,} examples" if most else ""
-        columns.append(f"{title} ({labels:,} labels{span})")
-    columns.append(f"their R@{first['k']}")
-    rows = []
-    for pool in pools:
-        recall = pool.mean("unseen", f"R@{first['k']}")
-        rows.append([pool.name, *(f"{value:.2f}" for value in pool.bins()), "–" if recall is None else f"{recall:.2f}"])
-    return Shown(f"By label frequency, contributions to P@{first['k']}, head to tail: {on}", columns, rows)
+def bin_table(pools: Sequence[Pool], title: str, key: str) -> Shown:
+    """A figure by label frequency, under what the bins are."""
+    bins = pools[0].bins
+    spans = ["–" if row["fewest"] is None else f"{row['fewest']:,}–{row['most']:,}" for row in bins]
+    rows = [["(labels)", *(f"{row['labels']:,}" for row in bins)], ["(their training examples)", *spans]]
+    figures = [["–" if value is None else f"{value:.2f}" for value in pool.of_bins(key)] for pool in pools]
+    rows += [[pool.name, *cells] for pool, cells in zip(pools, figures, strict=True)]
+    return Shown(title, ["system", *(row["name"] for row in bins)], rows)
 
 
 def cost_table(pools: Sequence[Pool], on: str) -> Shown:
