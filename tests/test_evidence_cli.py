@@ -242,3 +242,18 @@ def test_a_failed_arm_leaves_the_claim_open(data: Path, capsys: Capture, monkeyp
     page = Path("docs/results.md").read_text()
     assert verdicts(page) == {"T1": "not measured"}
     assert "xr-linear hierarchy=none.tsv, seed 0: failed" in page
+
+
+def test_the_page_in_the_repository_is_what_its_results_give(capsys: Capture) -> None:
+    root = Path(__file__).parent.parent
+    if not (root / "docs" / "results.md").is_file():
+        pytest.skip("not a checkout")
+    out_of(capsys, "reproduce", "--from-results", "--results", root / "bench" / "results", "--page", "page.md")
+    assert Path("page.md").read_text() == (root / "docs" / "results.md").read_text()
+
+
+def test_the_table_says_what_a_recipe_chose(data: Path, capsys: Capture) -> None:
+    out = out_of(capsys, "bench", "topics", "--data", data, "--recipe", "auto", "--table")
+    (record,) = [r for r in read_lines(Path("bench/results/topics.jsonl")) if r["kind"] == "run"]
+    assert record["recipe"] == "auto"
+    assert record["chosen"]["recipe"] in out.partition("chose")[2]

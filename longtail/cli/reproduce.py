@@ -59,12 +59,14 @@ def reproduce(bench: Any, wanted: list[tuple[Any, str]], seeds: list[int], args:
     from longtail.cli.show import console, table
     from longtail.evidence.claims import claims_of
     from longtail.evidence.page import PAGE, page, verdict_rows, write_page
-    from longtail.evidence.reproduce import decide
+    from longtail.evidence.reproduce import decide, run_missing
 
-    bars = progress(args)
-    outcomes = [decide(bench, claim, name, seeds, run=not args.from_results, progress=bars) for claim, name in wanted]
+    bars, draw = progress(args), not args.from_results
+    if draw:
+        run_missing(bench, wanted, seeds)
+    outcomes = [decide(bench, claim, name, seeds, draw=draw, progress=bars) for claim, name in wanted]
     every = [
-        decide(bench, claim, name, seeds, run=False)
+        decide(bench, claim, name, seeds, draw=False)
         for claim in claims_of()
         for name in dict.fromkeys([*claim.corpora, *(n for c, n in wanted if c is claim)])
     ]

@@ -104,7 +104,7 @@ def corpora(outcomes: Sequence[Outcome]) -> list[str]:
 def machine(record: dict[str, Any]) -> str:
     """The machine of a run in words."""
     of = record["machine"]
-    return f"{of['cpu']}, {of['cores']} cores, {of['threads']} threads"
+    return f"{of['cpu']}, {of['cores']} cores, {of['threads']} thread{'s' * (of['threads'] != 1)}"
 
 
 def code(record: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,23 +39,34 @@ class Outcome:
     note: str = ""
 
 
+def run_missing(bench: Bench, wanted: Sequence[tuple[Claim, str]], seeds: Sequence[int]) -> None:
+    """Make the runs that claims on corpora need; one that several share is made once, what cannot be made is left."""
+    systems: dict[str, dict[System, None]] = {}
+    for claim, name in wanted:
+        if bench.corpora.there(name):
+            systems.setdefault(name, {}).update(dict.fromkeys(arm.system for arm in claim.arms))
+    for name, arms in systems.items():
+        trials = []
+        for system in arms:
+            with suppress(LongtailError):  # `decide` says what is wrong with it
+                trials += trials_of(name, bench.corpus(name).digest, [system], seeds)
+        bench.run(name, list({trial.id: trial for trial in trials}.values()))
+
+
 def decide(
-    bench: Bench, claim: Claim, name: str, seeds: Sequence[int], *, run: bool, progress: Progress | None = None
+    bench: Bench, claim: Claim, name: str, seeds: Sequence[int], *, draw: bool, progress: Progress | None = None
 ) -> Outcome:
-    """A claim on one corpus. With `run` what is missing is run and compared; else the results alone are read."""
+    """A claim on one corpus, by its runs. With `draw` missing differences are drawn; else the results say all."""
     there = bench.corpora.there(name)
-    digest = bench.corpus(name).digest if run and there else bench.results.of(name).digest
+    digest = bench.corpus(name).digest if draw and there else bench.results.of(name).digest
     if digest is None:  # read from the results, the verdict must not depend on what this machine has
-        return Outcome(claim, name, "no corpus" if run and not there else "not measured")
-    run = run and there
+        return Outcome(claim, name, "no corpus" if draw and not there else "not measured")
     try:
         trials = {arm.system: trials_of(name, digest, [arm.system], seeds) for arm in claim.arms}
     except LongtailError as error:  # a recipe, a setting or a package that is not there
         return Outcome(claim, name, "not measured", note=str(error))
-    if run:
-        bench.run(name, [trial for group in trials.values() for trial in group])
     pools = {system: pool for system, group in trials.items() if (pool := _pool(bench, group)) is not None}
-    parts = tuple(_part(bench, part, name, pools, run, progress) for part in claim.parts)
+    parts = tuple(_part(bench, part, name, pools, draw and there, progress) for part in claim.parts)
     return Outcome(claim, name, together(part.verdict for part in parts), parts, pools, _failures(bench, trials))
 
 
@@ -75,7 +87,7 @@ def _failures(bench: Bench, trials: dict[System, list[Trial]]) -> str:
 
 
 def _part(
-    bench: Bench, part: Part, name: str, pools: dict[System, Pool], run: bool, progress: Progress | None
+    bench: Bench, part: Part, name: str, pools: dict[System, Pool], draw: bool, progress: Progress | None
 ) -> Decided:
     if any(arm.system not in pools for arm in part.arms):
         return Decided(part, "not measured")
@@ -84,7 +96,7 @@ def _part(
     first, second = ends(part)
     a, b = pools[second.system], pools[first.system]  # a difference is b − a
     record = bench.results.of(name).comparison.get(comparison_id(a.trials, b.trials))
-    if record is None and run:
+    if record is None and draw:
         record = compare_runs(bench, name, a.trials, b.trials, progress)
     metrics = ("P@1",) if part.kind == "faster" else part.metrics
     rows = _spreads(metrics, record, a, b)

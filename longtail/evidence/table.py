@@ -12,7 +12,7 @@ from longtail.core.errors import LongtailError, ParameterError, nearest
 from longtail.core.progress import Progress
 from longtail.evidence.bench import Bench
 from longtail.evidence.paired import FAMILIES, intervals_of
-from longtail.evidence.trials import System, Trial
+from longtail.evidence.trials import System, Trial, name_of
 from longtail.metrics.evaluate import KS
 
 TITLES = {
@@ -117,12 +117,12 @@ def recorded(bench: Bench, name: str, seeds: Sequence[int] | None) -> list[Trial
 
 def pools_of(bench: Bench, trials: Sequence[Trial]) -> list[Pool]:
     """The runs that went well, together by system, seeds rising."""
-    by_name: dict[str, list[Trial]] = {}
+    by_system: dict[Any, list[Trial]] = {}
     for trial in trials:
         if bench.results.of(trial.corpus).done(trial.id):
-            by_name.setdefault(trial.name, []).append(trial)
+            by_system.setdefault((trial.system.recipe, trial.changed), []).append(trial)
     pools = []
-    for group in by_name.values():
+    for group in by_system.values():
         group.sort(key=lambda trial: trial.seed)
         records = bench.results.of(group[0].corpus).run
         pools.append(Pool(tuple(group), tuple(records[trial.id] for trial in group)))
@@ -140,7 +140,7 @@ def bin_table(pools: Sequence[Pool], title: str, key: str) -> Shown:
 
 
 def cost_table(pools: Sequence[Pool], on: str) -> Shown:
-    """Time and memory."""
+    """Time and memory, and what was chosen where a recipe chooses."""
     columns = ["system", "train s", "predict s", "peak MB", "seeds", "threads"]
     rows = []
     for pool in pools:
@@ -148,7 +148,17 @@ def cost_table(pools: Sequence[Pool], on: str) -> Shown:
         cells = ["–" if value is None else f"{value:,.1f}" for value in figures]
         threads = sorted({record["machine"]["threads"] for record in pool.records})
         rows.append([pool.name, *cells, ", ".join(str(t.seed) for t in pool.trials), "/".join(map(str, threads))])
+    chosen = [chosen_by(pool) for pool in pools]
+    if any(chosen):
+        columns.append("chose")
+        rows = [[*cells, words or "–"] for cells, words in zip(rows, chosen, strict=True)]
     return Shown(f"Time and memory, means over seeds: {on}", columns, rows)
+
+
+def chosen_by(pool: Pool) -> str:
+    """What the runs of a recipe that chooses have chosen."""
+    found = [record["chosen"] for record in pool.records if "chosen" in record]
+    return "; ".join(dict.fromkeys(name_of(one["recipe"], one["settings"]) for one in found))
 
 
 def cell(figures: Sequence[float]) -> str:
