@@ -35,6 +35,7 @@ def run(args: argparse.Namespace) -> None:
         ["recipe", about["recipe"]],
         ["settings", ", ".join(f"{k}={v}" for k, v in about["settings"].items()) or "all defaults"],
         ["labels", f"{about['labels']['count']:,}" + (" with text" if "labels.texts.data" in about["arrays"] else "")],
+        *([["edited since", edits(training["edited"])]] if "edited" in training else []),
         ["corpus", f"{corpus.get('name', '–')} (digest {corpus.get('digest', '–')[:12]})"],
         ["seed", str(training.get("seed", "–"))],
         ["trained in", f"{training.get('seconds', 0):.1f} s"],
@@ -52,3 +53,9 @@ def run(args: argparse.Namespace) -> None:
         out.print(calibration_table(training["calibration"]))
     if "cut_off" in training:
         out.print(cut_off_line(training["cut_off"]), markup=False)
+
+
+def edits(edited: dict[str, int]) -> str:
+    """What has happened to the labels after training."""
+    told = [f"{count:,} {what}" for what, count in edited.items() if count]
+    return f"{', '.join(told) or 'none'} (`longtail labels list` shows them)"

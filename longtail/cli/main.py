@@ -26,6 +26,7 @@ COMMANDS = (
     "explain",
     "tree",
     "graph",
+    "labels",
     "info",
     "recipes",
     "convert",

@@ -114,7 +114,7 @@ class Labels:
         taken = self.indices(new) >= 0
         if taken.any():
             key = new[int(np.flatnonzero(taken)[0])]
-            raise ParameterError(f"label {shorten(key)} exists already; a key can only be added once")
+            raise ParameterError(f"label {shorten(key)} {self.taken(key)}")
         if (texts is not None) != self.has_text:
             raise ParameterError(f"the labels here {'have' if self.has_text else 'have no'} texts; so must new ones")
         grown = replace(
@@ -133,14 +133,29 @@ class Labels:
         removed[[self.index(key) for key in keys]] = True
         return replace(self, removed=removed)
 
+    def restore(self, keys: Iterable[str]) -> Labels:
+        """Lift tombstones: the labels are suggested again, with what was learnt about them."""
+        removed = np.zeros(len(self), bool) if self.removed is None else self.removed.copy()
+        removed[[self.index(key) for key in keys]] = False
+        return replace(self, removed=removed if removed.any() else None)
+
     def rename(self, names: Mapping[str, str]) -> Labels:
-        """Give labels new keys; indices stay."""
+        """Give labels new keys; indices stay. Two may change places: all names are given at once."""
         keys = list(self.keys)
         for old, new in names.items():
             keys[self.index(old)] = new
+        for old, new in names.items():
+            if new in self._index and new not in names:
+                raise ParameterError(f"{shorten(old)} cannot be renamed: label {shorten(new)} {self.taken(new)}")
         renamed = replace(self, keys=Texts.of(keys))
         renamed.check_unique()
         return renamed
+
+    def taken(self, key: str) -> str:
+        """Why a key is not free, and what to do."""
+        if self.removed is None or not self.removed[self._index[key]]:
+            return "exists already; a key can only be given once"
+        return "was removed and its key is kept; restore it (`longtail labels restore`), or rename it first"
 
     def with_counts(self, counts: NDArray[Any], points: int) -> Labels:
         """The same labels with the frequencies of a training set."""

@@ -115,8 +115,15 @@ class Model(ABC):
         raise UnsupportedError(f"recipe {self.recipe.name!r} cannot explain its suggestions; recipes that can: {can}")
 
     def edit_labels(self, labels: Labels) -> Model:
-        """This model over an edited label space. Engines that must be retrained for it refuse by name."""
-        raise UnsupportedError(f"recipe {self.recipe.name!r} cannot change its labels; train it again")
+        """This model over an edited label space: labels renamed, removed (tombstones), or appended with their texts.
+
+        `labels` comes from the model's own by `Labels.add`, `remove`, `restore` and `rename`; this model stays as it
+        is. Engines that must be retrained for it refuse by name.
+        """
+        can = ", ".join(able_to("edit_labels")) or "none so far"
+        raise UnsupportedError(
+            f"recipe {self.recipe.name!r} cannot change its labels; train it again. Recipes that can: {can}"
+        )
 
 
 def able_to(verb: str) -> list[str]:

@@ -18,10 +18,11 @@ from longtail.core.model import Inputs
 from longtail.core.ranking import Ranking
 from longtail.core.recipe import Recipe
 from longtail.core.texts import Texts
-from longtail.data.sparse import csr, normalise_rows
+from longtail.data.sparse import normalise_rows
 from longtail.encoders.tfidf import Tfidf
+from longtail.linear.edit import edit_labels
 from longtail.linear.explain import explain
-from longtail.linear.ranker import Ranker
+from longtail.linear.ranker import Ranker, scores_csr
 from longtail.store import Saved, StoredModel
 
 MORE = 50  # labels each tree of several names beyond k, so that the trees have them in common
@@ -80,6 +81,10 @@ class LinearModel(StoredModel):
         """Why each of the k best labels (or each of `labels`) was suggested: exact, word by word."""
         return explain(self, x, k, labels)
 
+    def edit_labels(self, labels: Labels) -> LinearModel:
+        """This model with labels renamed, removed or added; new ones get a place and weights from their texts."""
+        return edit_labels(self, labels)
+
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Encoder, trees and weights."""
         arrays: dict[str, NDArray[Any]] = {}
@@ -100,11 +105,3 @@ class LinearModel(StoredModel):
         levels = enumerate(meta["levels"])
         rankers = [Ranker.from_state(arrays, f"tree{i}", count, meta["width"]) for i, count in levels]
         return cls(saved.recipe, saved.labels, encoder, rankers, saved.about)
-
-
-def scores_csr(found: NDArray[np.int32], scores: NDArray[np.float32], L: int) -> sp.csr_matrix:
-    """Rankings as a matrix (N, L); what is not in a ranking is 0."""
-    real = found >= 0
-    matrix = csr(np.append(0, np.cumsum(real.sum(1))), found[real], scores[real], (len(found), L))
-    matrix.sort_indices()
-    return matrix

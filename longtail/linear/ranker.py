@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._native.linear import BeamSearch, CsrArrays, Level
+from longtail.data.sparse import csr
 from longtail.labels.tree import LabelTree
 
 BIAS = 1.0  # the value of the feature that every point has
@@ -51,3 +52,11 @@ class Ranker:
         fields = Level._fields
         made = [Level(*(arrays[f"{prefix}.level{t}.{name}"] for name in fields)) for t in range(levels)]
         return cls(tree, made, width)
+
+
+def scores_csr(found: NDArray[np.int32], scores: NDArray[np.float32], L: int) -> sp.csr_matrix:
+    """Rankings as a matrix (N, L); what is not in a ranking is 0."""
+    real = found >= 0
+    matrix = csr(np.append(0, np.cumsum(real.sum(1))), found[real], scores[real], (len(found), L))
+    matrix.sort_indices()
+    return matrix

@@ -17,6 +17,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _native
+from longtail.core.editing import about_edit, check_edit
+from longtail.core.errors import UnsupportedError
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs, Model
 from longtail.core.parameters import param, param_of
@@ -238,6 +240,34 @@ class NeighboursModel(StoredModel):
         columns = heaviest(weighted, self.recipe.query_terms)
         return at_columns(counts if self.recipe.weighting == "bm25" else weighted, columns)
 
+    def edit_labels(self, labels: Labels) -> NeighboursModel:
+        """This model over an edited label space; new labels are found by their texts, and nobody votes for them."""
+        check_edit(self.labels, labels)
+        L, new, index = len(labels), len(labels) - len(self.labels), self.label_index
+        if new:
+            if self.encoder is None or index is None or labels.texts is None or not self.recipe.voting().label_weight:
+                raise UnsupportedError(
+                    f"this {self.recipe.name!r} model does not look at label texts, and a new label has nothing else; "
+                    "train it again with the label"
+                )
+            counts = self.encoder.count(labels.texts[len(self.labels) :])
+            rows = self.encoder.bm25(counts) if self.recipe.weighting == "bm25" else self.encoder.weigh(counts)
+            index = SparseIndex(sp.hstack([index.lists, rows.T], format="csr"))
+        edited = NeighboursModel(
+            self.recipe,
+            labels,
+            self.encoder,
+            self.points,
+            index,
+            wider(self.Y, L),
+            None if self.ignore is None else wider(self.ignore, L),
+            np.append(self.shares, np.zeros(new, np.float32)),
+            self.accepts,
+            about_edit(self.about, self.labels, labels),
+        )
+        edited.decision = self.decision
+        return edited
+
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """The indexes, the votes and the encoder."""
         arrays = pack_csr("points", self.points.lists) | pack_csr("votes", self.Y) | pack_csr("abstain", self.ignore)
@@ -267,6 +297,14 @@ class NeighboursModel(StoredModel):
             meta["accepts"],
             saved.about,
         )
+
+
+def wider(matrix: sp.csr_matrix, columns: int) -> sp.csr_matrix:
+    """The same entries in a matrix of more columns; its arrays are shared, mapped ones stay mapped."""
+    same = sp.csr_matrix((matrix.shape[0], columns), dtype=matrix.dtype)
+    same.data, same.indices, same.indptr = matrix.data, matrix.indices, matrix.indptr
+    same.has_sorted_indices, same.has_canonical_format = matrix.has_sorted_indices, matrix.has_canonical_format
+    return same
 
 
 def relative(scores: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _native
+from longtail.core.editing import about_edit, check_edit
 from longtail.core.errors import UnsupportedError
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs, Model
@@ -74,6 +75,14 @@ class PopularModel(StoredModel):
         order, scores = popular_labels(self.shares, self.labels, k)
         n = len(x) if isinstance(x, Texts) else x.shape[0]
         return Ranking(np.tile(order, (n, 1)), np.tile(scores, (n, 1)), self.labels)
+
+    def edit_labels(self, labels: Labels) -> PopularModel:
+        """The same counts over an edited label space; a new label has no example, and stands last."""
+        check_edit(self.labels, labels)
+        shares = np.append(self.shares, np.zeros(len(labels) - len(self.labels), np.float32))
+        edited = PopularModel(self.recipe, labels, shares, self.accepts, about_edit(self.about, self.labels, labels))
+        edited.decision = self.decision
+        return edited
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """The shares."""

@@ -1,0 +1,82 @@
+"""Where a new label belongs in a label tree, by its text and those of the labels that are near it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail import _native
+from longtail._native.linear import BeamSearch
+from longtail.core.texts import Texts
+from longtail.data.sparse import csr
+from longtail.encoders.tfidf import Tfidf
+from longtail.linear.ranker import BIAS, Ranker, scores_csr
+from longtail.search.sparse import SparseIndex
+
+NEAREST = 10  # known labels whose texts are nearest: they have a say in where a new one goes
+CLUSTERS = 10  # best clusters of a text that count
+BLOCK = 8192  # new labels placed at a time
+
+
+@dataclass(frozen=True)
+class Newcomers:
+    """M new labels of a model of L: unit vectors of the texts of both, and the similarity of the nearest (M, L).
+
+    Removed labels have empty rows in `known` (L, d) and are near nothing.
+    """
+
+    known: sp.csr_matrix
+    own: sp.csr_matrix
+    near: sp.csr_matrix
+
+    @classmethod
+    def of(cls, texts: Texts, L: int, removed: NDArray[np.bool_] | None, encoder: Tfidf) -> Newcomers:
+        """Those from index L on of an edited label space with these texts and tombstones."""
+        vectors = encoder.encode(texts)
+        known, own = vectors[:L], vectors[L:]
+        if removed is not None and removed[:L].any():
+            known = (sp.diags((~removed[:L]).astype(np.float32)) @ known).tocsr().astype(np.float32)
+            known.eliminate_zeros()
+        near, similarity = SparseIndex.of(known).nearest(own, min(NEAREST, L))
+        return cls(known, own, scores_csr(near, similarity, L))
+
+    @property
+    def silent(self) -> NDArray[np.bool_]:
+        """The new labels (M,) whose text holds no known word."""
+        return np.diff(self.own.indptr) == 0
+
+
+def places(ranker: Ranker, new: Newcomers, post: str) -> NDArray[np.int64]:
+    """The cluster (M,) of the last level of clusters that each new label joins.
+
+    It is the one that the tree's own classifiers lead to: best over its text and those of its nearest labels, each by
+    the square of its similarity. Points that will want the label resemble these, and come the same way. A label
+    without known words goes where there is most room.
+    """
+    M, tree = new.own.shape[0], ranker.tree
+    if len(tree.levels) == 1:
+        return np.zeros(M, np.int64)
+    search = BeamSearch(ranker.width, ranker.levels[:-1])
+    sizes = np.diff(tree.levels[-2])
+    clusters = np.empty(M, np.int64)
+    for first in range(0, M, BLOCK):
+        own, near = new.own[first : first + BLOCK], new.near[first : first + BLOCK]
+        asked, columns = np.unique(near.indices, return_inverse=True)
+        shares = csr(near.indptr, columns.astype(np.int32), near.data**2, (near.shape[0], len(asked)))
+        votes = reached(search, own, len(sizes), post)
+        if len(asked):
+            votes = (votes + shares @ reached(search, new.known[asked], len(sizes), post)).tocsr()
+        clusters[first : first + BLOCK] = _native.top_k(votes, 1)[0][:, 0]
+    silent = np.flatnonzero(new.silent | (clusters < 0))
+    roomy = np.argsort(sizes, kind="stable")
+    clusters[silent] = roomy[np.arange(len(silent)) % len(roomy)]
+    return clusters
+
+
+def reached(search: BeamSearch, rows: sp.csr_matrix, K: int, post: str) -> sp.csr_matrix:
+    """The scores of the best of K clusters for each row (N, K)."""
+    best = search.search(rows, bias=BIAS, beam=CLUSTERS, k=min(CLUSTERS, K), post=post)
+    return scores_csr(*best, K)
