@@ -62,8 +62,12 @@ def test_rename_keeps_the_index() -> None:
     assert list(swapped.keys) == ["b", "a", "c"] and swapped.index("b") == 0
     assert list(swapped.texts or []) == ["Alpha", "Beta", "Gamma"]
     assert ABC.rename({"c": "new"}).index("new") == 2
-    with pytest.raises(DataError, match="a key twice"):
+    with pytest.raises(ParameterError, match="'a' cannot be renamed: label 'c' exists already"):
         ABC.rename({"a": "c"})
+    with pytest.raises(ParameterError, match="label 'c' was removed and its key is kept; restore it"):
+        ABC.remove(["c"]).rename({"a": "c"})
+    with pytest.raises(DataError, match="a key twice"):
+        ABC.rename({"a": "new", "b": "new"})
     with pytest.raises(ParameterError, match="no label has the key 'x'"):
         ABC.rename({"x": "y"})
 

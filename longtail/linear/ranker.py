@@ -21,6 +21,7 @@ class Ranker:
     def __init__(self, tree: LabelTree, levels: list[Level], width: int):
         self.tree, self.levels, self.width = tree, levels, width
         self._search = BeamSearch(width, levels)
+        self._last_usable: tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None] = None, None
         self._smallest_cluster = 1 if len(levels) == 1 else int(np.diff(tree.levels[-2]).min())
 
     def search(
@@ -28,12 +29,33 @@ class Ranker:
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best labels (N, k) and their scores; pads −1, −inf. Labels that are `gone` (L,) are left out.
 
-        The beam is widened where it could not reach k labels.
+        The beam is widened where it could not reach k labels: for all points where clusters are small, and after that
+        for those that have met too many labels that are gone.
         """
-        usable = None if gone is None or not gone.any() else ~gone[self.tree.order]
-        wanted = k if usable is None else k + int((~usable).sum())
-        beam = min(max(beam, -(-wanted // self._smallest_cluster)), len(self.tree))
-        return self._search.search(X, bias=BIAS, beam=beam, k=k, post=post, names=self.tree.order, usable=usable)
+        usable, left = self._usable(gone)
+        beam = min(max(beam, -(-k // self._smallest_cluster)), len(self.tree))
+        found, scores = self._search.search(
+            X, bias=BIAS, beam=beam, k=k, post=post, names=self.tree.order, usable=usable
+        )
+        least = min(k, left)
+        while usable is not None and least and beam < len(self.tree) and (found[:, least - 1] < 0).any():
+            beam = min(4 * beam, len(self.tree))
+            short = np.flatnonzero(found[:, least - 1] < 0)
+            matrix = csr(X[0], X[1], X[2], (len(found), self.width)) if isinstance(X, tuple) else X
+            found[short], scores[short] = self._search.search(
+                matrix[short], bias=BIAS, beam=beam, k=k, post=post, names=self.tree.order, usable=usable
+            )
+        return found, scores
+
+    def _usable(self, gone: NDArray[np.bool_] | None) -> tuple[NDArray[np.bool_] | None, int]:
+        """Which nodes of the last level may be found (None: all) and how many; remembered for the next query."""
+        if gone is None:
+            return None, len(self.tree)
+        known, usable = self._last_usable
+        if gone is not known:
+            usable = None if not gone.any() else ~gone[self.tree.order]
+            self._last_usable = gone, usable
+        return usable, len(self.tree) if usable is None else int(np.count_nonzero(usable))
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Arrays that make this ranker again."""
