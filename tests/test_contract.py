@@ -162,6 +162,23 @@ def test_removed_labels_are_never_suggested(model: Model) -> None:
         model.labels = model_labels
 
 
+def test_labels_are_edited_or_refused_by_name(name: str, model: Model, corpus: Corpus) -> None:
+    labels = model.labels
+    gone, other = list(TOPICS)[:2]
+    try:
+        edited = model.edit_labels(labels.remove([gone]).rename({other: "renamed"}))
+    except UnsupportedError as error:
+        assert model.recipe.name in str(error)
+        return
+    assert model.labels is labels
+    keys = edited.predict(corpus.train.x, 6).keys()
+    assert all(gone not in row and other not in row and "renamed" in row for row in keys)
+    back = edited.edit_labels(edited.labels.restore([gone]).rename({"renamed": other}))
+    assert same(back.predict(corpus.train.x, 5), model.predict(corpus.train.x, 5))
+    new = model.edit_labels(labels.add(["poetry"], ["sonnet verse harbour"]))
+    assert "poetry" in new.predict(["harbour"], 7).keys()[0]
+
+
 def test_bad_input_is_refused(model: Model) -> None:
     with pytest.raises(ParameterError, match="list of texts"):
         model.predict("one text")

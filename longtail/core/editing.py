@@ -38,10 +38,10 @@ def check_edit(before: Labels, after: Labels) -> None:
 def about_edit(about: dict[str, Any], before: Labels, after: Labels) -> dict[str, Any]:
     """`about` with what has been edited since training: labels `added` and `renamed`, and tombstones (`removed`)."""
     told = about.get(EDITED, {})
-    old, new = list(before.keys), list(after.keys)
-    renamed = sum(a != b for a, b in zip(old, new, strict=False))
+    kept = after.keys[: len(before)]
+    renamed = 0 if kept == before.keys else sum(a != b for a, b in zip(before.keys, kept, strict=True))
     edited = {
-        "added": told.get("added", 0) + len(new) - len(old),
+        "added": told.get("added", 0) + len(after) - len(before),
         "removed": 0 if after.removed is None else int(after.removed.sum()),
         "renamed": told.get("renamed", 0) + renamed,
     }
