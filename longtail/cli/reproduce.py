@@ -99,8 +99,8 @@ def show_list(claims: list[Any]) -> None:
     rows = []
     for claim in claims:
         metrics = ", ".join(dict.fromkeys(metric for part in claim.parts for metric in part.metrics))
-        rows.append([claim.id, claim.says, claim.kind, metrics, claim.paper, ", ".join(claim.corpora)])
-    console().print(table(["claim", "it says", "kind", "metrics", "paper", "corpora"], rows))
+        rows.append([claim.id, claim.says, f"{claim.kind}:\n{metrics}", claim.paper, "\n".join(claim.corpora)])
+    console().print(table(["claim", "it says", "kind", "paper", "corpora"], rows))
 
 
 def show_plan(bench: Any, wanted: list[tuple[Any, str]], seeds: list[int]) -> None:
