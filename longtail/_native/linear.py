@@ -125,7 +125,6 @@ def sigmoid(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 WeightKind = Literal["float32", "float16", "int8"]
 CsrArrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
-NO_NAMES, ALL_USABLE = np.empty(0, np.int32), np.empty(0, np.uint8)
 
 
 class Level(NamedTuple):
@@ -190,7 +189,7 @@ class BeamSearch:
         beam: int,
         k: int,
         post: str,
-        names: NDArray[np.int32] = NO_NAMES,
+        names: NDArray[np.int32] | None = None,
         usable: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best nodes (N, k) of the last level and their scores, among those `usable` (K,); pads −1, −inf.
@@ -198,5 +197,5 @@ class BeamSearch:
         Nodes are given by their number, or by `names` (K,); ties go to the lower. X is a matrix or `csr_arrays` of one.
         """
         arrays = X if isinstance(X, tuple) else csr_arrays(X)
-        mask = ALL_USABLE if usable is None else usable.view(np.uint8)
+        mask = None if usable is None else usable.view(np.uint8)
         return self._search.search(*arrays, bias, beam, k, post, names, mask)

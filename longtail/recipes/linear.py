@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -74,6 +74,10 @@ class LinearRecipe(RefitRecipe):
     @abstractmethod
     def label_vectors(self, data: Training, labels: Labels, encoder: Tfidf | None) -> sp.csr_matrix:
         """What labels are clustered by (L, d)."""
+
+    def on_trial(self) -> Self:
+        """One tree: augmentations that are better with one are better with several."""
+        return replace(self, trees=1)
 
     def train(self, data: Dataset, labels: Labels, run: Run) -> LinearModel:
         """Encode, build the trees, solve their levels from the root down."""

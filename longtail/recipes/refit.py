@@ -57,6 +57,10 @@ class RefitRecipe(DecidingRecipe, ABC):
         """This recipe with open parameters fixed, and the table they were chosen from; nothing is open by default."""
         return self, []
 
+    def on_trial(self) -> Self:
+        """What is trained to compare values of `augment`: this recipe, or a cheaper one that ranks them alike."""
+        return self
+
     def check_corpus(self, corpus: Corpus) -> None:
         """Texts must be there where they are to become points."""
         super().check_corpus(corpus)
@@ -130,21 +134,27 @@ class RefitRecipe(DecidingRecipe, ABC):
     ) -> tuple[Draft, list[dict[str, Any]]]:
         """What is best on the validation part of all that is open, and the table of what was tried."""
         candidates = self.augment.candidates(data, labels)
-        drafts: list[Draft] = []  # the best so far: a model may be large
+        if len(candidates) == 1:
+            return replace(self, augment=candidates[0]).draft(data, labels, validation, run)
+        trials: list[Draft] = []  # the best so far: a model may be large
         table: list[dict[str, Any]] = []
         for settings in candidates:
-            recipe = replace(self, augment=settings)
-            added = recipe.augmented(data, labels, run)
-            chosen, tried = recipe.choose(added, labels, validation, run)
-            model = chosen.train(added, labels, run)
-            draft = Draft(chosen, model, validate(model, validation))
-            if len(candidates) > 1:
-                spelled = {"augment": settings.spelled}
-                tried = [spelled | row for row in tried] or [spelled | chosen_by(draft.report)]
-                log.info("tried augment=%s: %.2f", settings.spelled, chosen_by(draft.report)["mean"])
-            table += tried
-            drafts = [max([*drafts, draft], key=lambda draft: chosen_by(draft.report)["mean"])]
-        return drafts[0], table
+            trial, tried = replace(self.on_trial(), augment=settings).draft(data, labels, validation, run)
+            mean = chosen_by(trial.report)
+            log.info("tried augment=%s: %.2f", settings.spelled, mean["mean"])
+            table += [{"augment": settings.spelled} | row for row in tried or [mean]]
+            trials = [max([*trials, trial], key=lambda draft: chosen_by(draft.report)["mean"])]
+        if self.on_trial() == self:
+            return trials[0], table
+        best = replace(self, augment=trials[0].recipe.augment)
+        return best.draft(data, labels, validation, run)[0], table
+
+    def draft(self, data: Dataset, labels: Labels, validation: Dataset, run: Run) -> tuple[Draft, list[dict[str, Any]]]:
+        """A model whose augmentation is settled, and the table its other settings were chosen from."""
+        added = self.augmented(data, labels, run)
+        chosen, table = self.choose(added, labels, validation, run)
+        model = chosen.train(added, labels, run)
+        return Draft(chosen, model, validate(model, validation)), table
 
 
 def chosen_by(report: Report) -> dict[str, float]:

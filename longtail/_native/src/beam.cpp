@@ -3,9 +3,11 @@
 #include "level.h"
 #include "topk.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <cmath>
+#include <optional>
 
 namespace longtail {
 namespace {
@@ -243,9 +245,9 @@ public:
     }
 
     // The k best nodes (N, k) of the last level added, and their scores; ties by lower name. They are named by `names`
-    // (K, or empty for their numbers); `usable` (K, or empty for all) leaves nodes out.
+    // (K, or none for their numbers); `usable` (K, or none for all) leaves nodes out.
     nb::tuple search(In<int64_t> ptr, In<int32_t> columns, In<float> values, float bias, int64_t beam, int64_t k,
-                     const std::string& post_name, In<int32_t> names, In<uint8_t> usable) const {
+                     const std::string& post_name, std::optional<In<int32_t>> names, std::optional<In<uint8_t>> usable) const {
         const Post post = post_of(post_name);
         const int64_t n = static_cast<int64_t>(ptr.shape(0)) - 1;
         auto found = new_numpy<int32_t>({size_t(n), size_t(k)});
@@ -255,7 +257,7 @@ public:
         {
             nb::gil_scoped_release nogil;
             const Queries queries{ptr.data(), columns.data(), values.data(), bias, static_cast<int32_t>(width_)};
-            const Names called{names.shape(0) ? names.data() : nullptr, usable.shape(0) ? usable.data() : nullptr};
+            const Names called{names ? names->data() : nullptr, usable ? usable->data() : nullptr};
             // large enough that queries meet at nodes, small enough that every thread has some
             const int64_t block = std::max<int64_t>(1, std::min<int64_t>(kBlock, (n + 4 * threads() - 1) / (4 * threads())));
             std::vector<std::unique_ptr<Workspace>> work(std::max(1, threads()));
@@ -304,7 +306,8 @@ void bind_beam(nb::module_& m) {
     nb::class_<BeamSearch>(m, "BeamSearch")
         .def(nb::init<int64_t>())
         .def("add_level", &BeamSearch::add_level)
-        .def("search", &BeamSearch::search);
+        .def("search", &BeamSearch::search, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg().none(), nb::arg().none());
 }
 
 }  // namespace longtail

@@ -42,9 +42,12 @@ public:
 
 private:
     using Entry = std::pair<float, int32_t>;
-    static bool better(const Entry& a, const Entry& b) {
-        return a.first > b.first || (a.first == b.first && a.second < b.second);
-    }
+    struct Better {  // a type of its own, so that heaps are made of inlined comparisons
+        bool operator()(const Entry& a, const Entry& b) const {
+            return a.first > b.first || (a.first == b.first && a.second < b.second);
+        }
+    };
+    static constexpr Better better{};
     int64_t k_;
     std::vector<Entry> heap_;  // a heap whose front is the worst entry held
 };
