@@ -152,10 +152,15 @@ class Level(NamedTuple):
         return kinds[int(self.form[1])]
 
 
+def feature_bits(width: int) -> int:
+    """How many bits number so many features, the bias among them."""
+    return max(1, (width - 1).bit_length())
+
+
 def pack_level(child_ptr: NDArray[np.int64], weights: Weights, width: int, kind: WeightKind = "float32") -> Level:
     """The weights of the children of each parent, laid out for beam search; features are below `width`."""
     arrays, scales, child_bytes, weight_bytes = _kernels.pack_level(child_ptr, *weights, width, kind)
-    form = np.array([child_bytes, weight_bytes, max(1, (width - 1).bit_length())], np.uint8)
+    form = np.array([child_bytes, weight_bytes, feature_bits(width)], np.uint8)
     return Level._make((child_ptr, *arrays, scales, form))
 
 
@@ -179,6 +184,8 @@ class BeamSearch:
     def __init__(self, width: int, levels: list[Level]):
         self._search = _kernels.BeamSearch(width)
         for level in levels:
+            if level.form[2] != feature_bits(width + 1):
+                raise ValueError(f"a level whose features have {level.form[2]} bits is not one of {width:,} features.")
             self._search.add_level(*level.arguments())
 
     def search(

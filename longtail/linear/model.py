@@ -104,4 +104,6 @@ class LinearModel(StoredModel):
         encoder = None if meta["encoder"] is None else Tfidf.from_state(arrays, meta["encoder"])
         levels = enumerate(meta["levels"])
         rankers = [Ranker.from_state(arrays, f"tree{i}", count, meta["width"]) for i, count in levels]
+        for ranker in rankers:
+            ranker.tree.check(len(saved.labels))
         return cls(saved.recipe, saved.labels, encoder, rankers, saved.about)

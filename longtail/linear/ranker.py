@@ -73,6 +73,9 @@ class Ranker:
         tree = LabelTree(order, (*ends, np.arange(len(order) + 1)))
         fields = Level._fields
         made = [Level(*(arrays[f"{prefix}.level{t}.{name}"] for name in fields)) for t in range(levels)]
+        for t, level in enumerate(made):
+            if not np.array_equal(level.child_ptr, tree.child_ptr(t)):
+                raise ValueError(f"the weights of level {t} are not those of its tree.")
         return cls(tree, made, width)
 
 

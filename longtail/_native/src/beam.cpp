@@ -104,12 +104,16 @@ public:
                 In<float> scales, int64_t child_bytes, int64_t weight_bytes, int64_t width)
         : child_ptr_(child_ptr), bucket_ptr_(bucket_ptr), data_ptr_(data_ptr), buckets_(buckets), data_(data), scales_(scales),
           mix_(mix_of(width + 1)), kernels_(simd().node[place(child_bytes)][place(weight_bytes)]) {
+        check_sizes(child_bytes, weight_bytes);
         for (int64_t p = 0; p < parents(); p++) {
             int shift = mix_.bits;
             while ((int64_t(1) << (mix_.bits - shift)) < buckets_of(p)) shift--;
             shifts_.push_back(static_cast<uint8_t>(shift));
         }
     }
+
+    int64_t parents() const { return static_cast<int64_t>(child_ptr_.shape(0)) - 1; }
+    int64_t nodes() const { return child_ptr_.data()[parents()]; }
 
     // Visits come query by query, best first.
     void descend(const Search& search, const std::vector<Visit>& visits, Workspace& work) const {
@@ -132,9 +136,27 @@ private:
         check(bytes == 1 || bytes == 2 || bytes == 4, "numbers of children and weights have 1, 2 or 4 bytes");
         return bytes == 1 ? 0 : bytes == 2 ? 1 : 2;
     }
-    int64_t parents() const { return static_cast<int64_t>(child_ptr_.shape(0)) - 1; }
     int64_t buckets_of(int64_t p) const { return bucket_ptr_.data()[p + 1] - bucket_ptr_.data()[p]; }
     int64_t bytes_of(int64_t p) const { return data_ptr_.data()[p + 1] - data_ptr_.data()[p]; }
+
+    // Refuses arrays that do not belong together, such as those of a damaged file. What is in the records is not looked at:
+    // that would read all of a file that is mapped.
+    void check_sizes(int64_t child_bytes, int64_t weight_bytes) const {
+        const size_t ends = child_ptr_.shape(0);
+        check(ends > 0 && bucket_ptr_.shape(0) == ends && data_ptr_.shape(0) == ends, "the arrays of a level differ in their parents");
+        const int64_t *children = child_ptr_.data(), *buckets = bucket_ptr_.data(), *bytes = data_ptr_.data(), last = parents();
+        check(children[0] == 0 && buckets[0] == 0 && bytes[0] == 0, "an array of a level does not begin at 0");
+        for (int64_t p = 0; p < last; p++) {
+            const int64_t own = children[p + 1] - children[p], count = buckets_of(p);
+            check(own >= 0 && own <= int64_t(1) << 8 * child_bytes, "a parent has more children than it can number, or fewer than none");
+            check(count > 0 && (count & (count - 1)) == 0 && count <= int64_t(mix_.mask) + 1, "a parent has a wrong number of buckets");
+            check(bytes_of(p) >= 4 && bytes_of(p) % 4 == 0, "the records of a parent do not end where they should");
+        }
+        check(buckets[last] == static_cast<int64_t>(buckets_.shape(0)), "a level has more or fewer buckets than its parents");
+        check(bytes[last] + kSlack == static_cast<int64_t>(data_.shape(0)), "a level has more or fewer bytes than its parents");
+        check(static_cast<int64_t>(scales_.shape(0)) == (weight_bytes == 1 ? nodes() : 0), "a level has more or fewer scales than nodes");
+    }
+
     Node node(int64_t p) const {
         return {buckets_.data() + bucket_ptr_.data()[p], data_.data() + data_ptr_.data()[p], mix_, shifts_[p],
                 child_ptr_.data()[p + 1] - child_ptr_.data()[p]};
@@ -241,6 +263,8 @@ public:
 
     void add_level(In<int64_t> child_ptr, In<int64_t> bucket_ptr, In<int64_t> data_ptr, In<uint32_t> buckets, In<uint8_t> data,
                    In<float> scales, int64_t child_bytes, int64_t weight_bytes) {
+        const int64_t reached = levels_.empty() ? 1 : levels_.back().nodes();
+        check(static_cast<int64_t>(child_ptr.shape(0)) == reached + 1, "a level has more or fewer parents than the one above has nodes");
         levels_.emplace_back(child_ptr, bucket_ptr, data_ptr, buckets, data, scales, child_bytes, weight_bytes, width_);
     }
 
@@ -250,6 +274,10 @@ public:
                      const std::string& post_name, std::optional<In<int32_t>> names, std::optional<In<uint8_t>> usable) const {
         const Post post = post_of(post_name);
         const int64_t n = static_cast<int64_t>(ptr.shape(0)) - 1;
+        check(!levels_.empty(), "a search needs a level");
+        const size_t nodes = static_cast<size_t>(levels_.back().nodes());
+        check(!names || names->shape(0) == nodes, "names must be as many as the nodes of the last level");
+        check(!usable || usable->shape(0) == nodes, "marks of what is usable must be as many as the nodes of the last level");
         auto found = new_numpy<int32_t>({size_t(n), size_t(k)});
         auto scores = new_numpy<float>({size_t(n), size_t(k)});
         int32_t* found_out = found.data();
@@ -280,11 +308,12 @@ private:
                       Workspace& work, int32_t* found, float* scores) const {
         std::vector<Visit> visits;
         for (int64_t q = first; q < last; q++) visits.push_back({0, static_cast<int32_t>(q), 0.0f});
-        std::vector<int32_t> nodes(beam);
-        std::vector<float> reached(beam);
+        std::vector<int32_t> nodes;
+        std::vector<float> reached;
         for (size_t t = 0; t < levels_.size(); t++) {
             const bool bottom = t + 1 == levels_.size();
-            std::vector<TopK> best(last - first, TopK(bottom ? k : beam));
+            const int64_t kept = bottom ? k : std::min(beam, levels_[t].nodes());  // a beam may be wider than the level
+            std::vector<TopK> best(last - first, TopK(kept));
             levels_[t].descend({queries, post, bottom ? names : Names{nullptr, nullptr}, first, best}, visits, work);
             visits.clear();
             for (int64_t q = first; q < last; q++) {
@@ -293,8 +322,9 @@ private:
                     for (int64_t i = q * k; post != Post::none && i < (q + 1) * k && found[i] >= 0; i++) scores[i] = std::exp(scores[i]);
                     continue;
                 }
+                nodes.resize(kept), reached.resize(kept);
                 best[q - first].write(nodes.data(), reached.data());
-                for (int64_t i = 0; i < beam && nodes[i] >= 0; i++) visits.push_back({nodes[i], static_cast<int32_t>(q), reached[i]});
+                for (int64_t i = 0; i < kept && nodes[i] >= 0; i++) visits.push_back({nodes[i], static_cast<int32_t>(q), reached[i]});
             }
         }
     }

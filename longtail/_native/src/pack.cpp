@@ -208,7 +208,8 @@ nb::tuple pack_as(const Source& source, int64_t parents, int64_t width, const st
         }
         arrays = Packer<Child, int8_t>(source, parents, width).pack([scale](float w, int64_t c) {
             const long root = scale[c] > 0.0f ? std::lround(std::sqrt(std::fabs(w) / scale[c])) : 0;
-            return static_cast<int8_t>(w < 0.0f ? -root : root);
+            const long held = std::min(root, 127l);  // a scale near 0 is too coarse for what it was made of
+            return static_cast<int8_t>(w < 0.0f ? -held : held);
         });
     }
     const size_t bytes = kind == "float32" ? 4 : kind == "float16" ? 2 : 1;
