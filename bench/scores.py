@@ -12,7 +12,7 @@ from pathlib import Path
 import longtail
 from longtail.evidence.score import score
 
-RECIPES = ("popular", "neighbours", "xr-linear", "parabel", "bonsai")  # dismec takes minutes
+RECIPES = ("popular", "neighbours", "xr-linear", "parabel", "bonsai", "auto")  # dismec takes minutes
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "C@5")
 
 
