@@ -8,7 +8,7 @@ tagger.predict(["a text of your own"])       # an indicator CSR
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
@@ -52,6 +52,7 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     `recipe`: its name. `k`: how many labels a point gets at most; None: as many as the model's own cut-off lets pass,
     5 where it has none. `threshold`: labels that score below it are left out; it replaces the cut-off.
+    `label_texts`: what labels stand for in words, by label (of an indicator matrix, by column); `augment` needs them.
     `random_state`: the seed of the training (None: 0). `n_jobs`: threads of training and prediction, −1 for all (None:
     what the machine allows). All other arguments are the recipe's own parameters; `get_params`, `set_params`, `clone`
     and `GridSearchCV` know them by their names, as {"C": [0.5, 1]}. As everywhere in scikit-learn, values are looked
@@ -67,6 +68,7 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         k: int | None = None,
         threshold: float | None = None,
+        label_texts: Mapping[Any, str] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         **parameters: Any,
@@ -74,6 +76,7 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.recipe = recipe
         self.k = k
         self.threshold = threshold
+        self.label_texts = label_texts
         self.random_state = random_state
         self.n_jobs = n_jobs
         self._parameters = parameters
@@ -116,7 +119,8 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         points = self._points(X, reset=True)
         truth = Truth.of(y)
         run = Run(seed=seed_of(self.random_state), threads=threads_of(self.n_jobs))
-        self.model_ = made.fit(corpus_from_lists(points, truth.values), run)
+        corpus = corpus_from_lists(points, truth.values, label_texts=truth.keyed(self.label_texts))
+        self.model_ = made.fit(corpus, run)
         self.classes_ = names_of(self.model_, truth.values) if truth.classes is None else truth.classes
         self.single_ = truth.single
         self.kind_ = self._rank(points[:1], 1).kind
@@ -232,6 +236,17 @@ class Truth(NamedTuple):
     classes: Any
     single: bool = False
 
+    def keyed(self, label_texts: Mapping[Any, str] | None) -> dict[Any, str] | None:
+        """Texts by class as texts by column, which is the key of a matrix's label; lists of labels name their keys."""
+        if label_texts is None or self.classes is None:
+            return None if label_texts is None else dict(label_texts)
+        columns = {name: column for column, name in enumerate(self.classes.tolist())}
+        for name in label_texts:
+            if name not in columns:
+                known = "the classes of y" if self.single else f"the {len(columns):,} columns of y"
+                raise ParameterError(f"label_texts names {shorten(name)}, which is not among {known}")
+        return {columns[name]: text for name, text in label_texts.items()}
+
     @classmethod
     def of(cls, Y: Any, classes: Any = None) -> Truth:
         """What was given as Y; `classes` are those of a model that was trained on one class for each point."""
@@ -279,8 +294,10 @@ def _looks_dense(rows: list[Any]) -> bool:
 
 def names_of(model: Model, rows: list[Any]) -> np.ndarray:
     """The labels in the order of the columns: numbers where only numbers were given, else strings."""
+    keys = list(model.labels.keys)
     numbers = all(isinstance(label, (int, np.integer)) for row in rows for label in row)
-    return np.array([int(key) if numbers else key for key in model.labels.keys], np.int64 if numbers else object)
+    numbers = numbers and all(key.isdecimal() for key in keys)  # label_texts may name others
+    return np.array([int(key) if numbers else key for key in keys], np.int64 if numbers else object)
 
 
 def seed_of(random_state: Any) -> int:

@@ -168,7 +168,8 @@ def test_parameters_of_the_recipe_are_parameters() -> None:
     tagger = LongtailClassifier("xr-linear", C=0.5, random_state=3)
     assert is_classifier(tagger)
     assert tagger.get_params() == {
-        "recipe": "xr-linear", "k": None, "threshold": None, "random_state": 3, "n_jobs": None, "C": 0.5
+        "recipe": "xr-linear", "k": None, "threshold": None, "label_texts": None, "random_state": 3, "n_jobs": None,
+        "C": 0.5
     }  # fmt: skip
     copied = clone(tagger).set_params(C=2, leaf_size=50)
     assert copied.get_params()["C"] == 2 and tagger.get_params()["C"] == 0.5
@@ -325,3 +326,34 @@ def test_without_scikit_learn_the_extra_is_named() -> None:
     script = "import sys; sys.modules['sklearn'] = None; import longtail.sklearn"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode and "pip install 'longtail[sklearn]'" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["lists", "matrix", "classes"])
+def test_label_texts_make_labels_known_by_their_words(form: str) -> None:
+    texts = [f"plain words number{i} {'sea' if i % 2 else 'land'}" for i in range(40)]
+    names: list[Any] = (
+        [i % 2 for i in range(40)] if form == "matrix" else ["ship" if i % 2 else "car" for i in range(40)]
+    )
+    y: Any = {
+        "lists": [[name] for name in names],
+        "matrix": sp.csr_matrix(np.eye(2, dtype=np.float32)[[i % 2 for i in range(40)]]),
+        "classes": names,
+    }[form]
+    words = {names[0]: "zeppelin", names[1]: "submarine"}
+    tagger = LongtailClassifier("xr-linear", k=1, label_texts=words, augment="self")
+    found = clone(tagger).fit(texts, y)
+    ask = ["submarine", "zeppelin"]
+    given = found.predict(ask) if form == "classes" else [row[0] for row in found.predict_labels(ask)]
+    assert list(given) == [names[1], names[0]]
+    search = GridSearchCV(tagger, {"augment": ["self", "gandalf"]}, cv=KFold(2)).fit(texts, y)
+    assert search.best_params_["augment"] in ("self", "gandalf")
+
+
+def test_label_texts_of_labels_that_are_not_there() -> None:
+    texts = [f"plain words number{i}" for i in range(20)]
+    with pytest.raises(ParameterError, match="label_texts names 7, which is not among the 2 columns of y"):
+        LongtailClassifier(label_texts={7: "x"}).fit(texts, sp.csr_matrix(np.eye(2)[[i % 2 for i in range(20)]]))
+    with pytest.raises(ParameterError, match="label_texts names 'c', which is not among the classes of y"):
+        LongtailClassifier(label_texts={"c": "x"}).fit(texts, ["a", "b"] * 10)
+    tagger = LongtailClassifier(label_texts={"named": "some words"}, augment="self").fit(texts, [[3], [4]] * 10)
+    assert list(tagger.classes_) == ["3", "4", "named"]
