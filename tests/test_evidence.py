@@ -164,15 +164,20 @@ def test_a_torn_line_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 def test_the_later_line_counts_and_lines_of_others_are_left_alone(tmp_path: Path) -> None:
     results = Results(tmp_path)
     assert results.of("topics").run == {}
-    corpus = {"name": "topics", "digest": "d"}
-    results.add("topics", {"kind": "run", "id": "1", "status": "killed", "corpus": corpus})
+    run = {"kind": "run", "id": "1", "recipe": "popular", "settings": {}, "seed": 0}
+    run["corpus"] = {"name": "topics", "digest": "d"}
+    results.add("topics", run | {"status": "killed"})
     results.add("topics", {"kind": "something else", "id": "1"})
     results.add("topics", {"system": "a bench of another kind"})
     assert not results.of("topics").done("1")
-    results.add("topics", {"kind": "run", "id": "1", "status": "done", "corpus": corpus})
+    results.add("topics", {"kind": "run", "id": "2"})  # as a merge by hand may leave it
+    results.add("topics", {"kind": ["run"], "id": {}})
+    results.add("topics", {"kind": "intervals", "id": "1"})
+    assert set(results.of("topics").run) == {"1"} and not results.of("topics").intervals
+    results.add("topics", run | {"status": "done"})
     assert results.of("topics").done("1")
     assert results.of("topics").digest == "d"
-    assert len(read_lines(tmp_path / "topics.jsonl")) == 4
+    assert len(read_lines(tmp_path / "topics.jsonl")) == 7
 
 
 def test_names_of_corpora_are_safe_as_names_of_files(tmp_path: Path) -> None:

@@ -15,7 +15,11 @@ from typing import Any
 from longtail.store.lines import append_line, read_lines
 
 FOLDER = Path("bench") / "results"
-KINDS = ("run", "comparison", "intervals")
+HAVE: dict[str, dict[str, type]] = {  # the kinds, and what a line of each has at least
+    "run": {"id": str, "corpus": dict, "recipe": str, "settings": dict, "seed": int, "status": str},
+    "comparison": {"id": str, "rows": dict},
+    "intervals": {"id": str, "rows": dict},
+}
 
 
 @dataclass
@@ -28,11 +32,15 @@ class Recorded:
     digest: str | None = None  # of the corpus, by the last run
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Take up one line; what is of no kind we know is somebody else's."""
-        if record.get("kind") in KINDS and "id" in record:
-            getattr(self, record["kind"])[record["id"]] = dict(record)
-            if record["kind"] == "run":
-                self.digest = record["corpus"]["digest"]
+        """Take up one line; what is of no kind we know, or lacks what its kind has, is somebody else's."""
+        kind = record.get("kind")
+        if not isinstance(kind, str) or kind not in HAVE:
+            return
+        if any(not isinstance(record.get(key), type_) for key, type_ in HAVE[kind].items()):
+            return
+        getattr(self, kind)[record["id"]] = dict(record)
+        if kind == "run":
+            self.digest = record["corpus"].get("digest", self.digest)
 
     def done(self, id: str) -> bool:
         """Whether a run was made and went well."""
