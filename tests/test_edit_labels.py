@@ -501,6 +501,17 @@ def test_killed_in_the_middle_it_leaves_the_old_model_or_the_new(saved: Path, tm
     assert {(40, False), (41, True)} <= seen
 
 
+def test_of_edits_at_once_none_is_lost_in_silence(saved: Path) -> None:
+    command = [sys.executable, "-m", "longtail", "labels", "remove", "--quiet", str(saved)]
+    edits = [subprocess.Popen([*command, f"label{i}"], stderr=subprocess.PIPE) for i in range(5)]
+    said = [edit.communicate(timeout=120)[1].decode() for edit in edits]
+    made = [i for i, edit in enumerate(edits) if edit.returncode == 0]
+    assert made
+    assert all("saved by another process" in said[i] for i in set(range(5)) - set(made))
+    removed = longtail.load(saved).labels.removed
+    assert removed is not None and removed.nonzero()[0].tolist() == made
+
+
 def test_an_edit_between_load_and_save_is_not_lost(
     saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

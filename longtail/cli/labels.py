@@ -111,9 +111,10 @@ def run(args: argparse.Namespace) -> None:
         log.warning("nothing to do: the labels are as asked for already; the model is left as it is")
         return
     edited = model.edit_labels(labels)
-    if args.out is None and describe(args.model)["generation"] != began:
-        raise StoreError(f"{args.model}: was saved by another process while its labels were edited; edit it again")
-    edited.save(args.model if args.out is None else args.out)
+    if args.out is None:
+        edited.save(args.model, replaces=began)  # an edit that somebody else made in the meantime is not lost
+    else:
+        edited.save(args.out, overwrite=args.overwrite)
     tell(edited, count, args)
 
 

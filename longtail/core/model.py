@@ -103,7 +103,7 @@ class Model(ABC):
         return Texts.of(x)
 
     @abstractmethod
-    def save(self, folder: str | Path, overwrite: bool = True) -> None:
+    def save(self, folder: str | Path, overwrite: bool = True, replaces: str | None = None) -> None:
         """Write the model to a folder, atomically; without `overwrite`, only where there is none."""
 
     def explain(self, x: Any, k: int = 5, labels: Sequence[str] | None = None) -> Explanation:

@@ -41,12 +41,14 @@ def save_folder(
     manifest: dict[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     overwrite: bool = True,
+    replaces: str | None = None,
 ) -> None:
     """Make `folder` hold `arrays` and a manifest of format `kind` with the JSON fields of `manifest`.
 
     Atomic: whoever opens the folder, at any time and after any crash, finds what was there or what is new.
     The arrays may be mapped from the very folder. One that holds something else is refused, and without `overwrite`
-    also one that holds something of this kind.
+    also one that holds something of this kind. `replaces` names the generation that this was made from: where another
+    has taken its place since, what somebody else saved is not lost but this is refused.
     """
     folder = Path(folder)
     check_place(folder, manifest_name, kind)  # refuse before anything is touched
@@ -62,6 +64,8 @@ def save_folder(
         if current is not None and not overwrite:
             noun = kind.removeprefix("longtail-")
             raise StoreError(f"{folder}: holds a {noun} already; say to overwrite it, or choose another folder")
+        if replaces is not None and before != replaces:
+            raise StoreError(f"{folder}: was saved by another process in the meantime; begin again from what it holds")
         try:
             if current is not None and current["arrays"] == files and _is_intact(folder, current):
                 generation = current["generation"]

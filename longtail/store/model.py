@@ -64,8 +64,11 @@ class StoredModel(Model):
             raise StoreError(f"{folder}: holds a {type(model).__name__}, not a {cls.__name__}")
         return model
 
-    def save(self, folder: str | Path, overwrite: bool = True) -> None:
-        """Write the model to a folder, atomically: a new one, an empty one, or (`overwrite`) that of an older model."""
+    def save(self, folder: str | Path, overwrite: bool = True, replaces: str | None = None) -> None:
+        """Write the model to a folder, atomically: a new one, an empty one, or (`overwrite`) that of an older model.
+
+        With `replaces`, the `generation` that `describe` tells, only while the folder still holds that one.
+        """
         arrays, meta = self.state()
         for part in (LABELS, DECISION):
             own = sorted(name for name in arrays if name.startswith(f"{part}."))
@@ -82,7 +85,7 @@ class StoredModel(Model):
         if self.decision is not None:
             decision_arrays, manifest[DECISION] = self.decision.state()
             arrays = arrays | {f"{DECISION}.{name}": array for name, array in decision_arrays.items()}
-        save_folder(folder, MANIFEST, KIND, manifest, label_arrays | arrays, overwrite)
+        save_folder(folder, MANIFEST, KIND, manifest, label_arrays | arrays, overwrite, replaces)
         try:
             forget(Path(folder) / RUN)  # the training has succeeded: its checkpoints are of no more use
         except StoreError as error:
