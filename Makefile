@@ -53,7 +53,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python bench/metrics.py
 	$(BIN)/python bench/read.py
-	$(BIN)/python bench/growth.py --sizes 10000 100000
+	$(BIN)/python bench/growth.py --sizes 10000 100000 --rounds 1
 	$(BIN)/python bench/graph.py --only scipy
 
 # the linear engine against its peers, whose environments are made in PEERS; docs/bench-linear.md

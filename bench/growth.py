@@ -1,10 +1,11 @@
 """How training and prediction grow with the number of labels.
 
-    python bench/growth.py [--sizes 10000 100000 1000000] [--threads 2] [--json FILE]
+    python bench/growth.py [--sizes 10000 100000 1000000] [--rounds 3] [--threads 2] [--json FILE]
 
 Synthetic corpora with as many documents as labels: each document has 20 of 100,000 words and 4 labels, both Zipf. Tree
-and solving from CSR in memory, then prediction of fresh documents; each size in a process of its own. The bar: from
-100,000 to 1,000,000 the time may grow by 1.3 · 10 · log 1M / log 100k at most, and the memory must stay inside 24 GB.
+and solving from CSR in memory, then prediction of fresh documents; each size in a process of its own, round by round, and
+the medians told. The bar: from 100,000 to 1,000,000 the time may grow by 1.3 · 10 · log 1M / log 100k at most, and the
+memory must stay inside 24 GB.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import importlib
 import itertools
 import json
 import math
+import statistics
 import subprocess
 import sys
 import time
@@ -108,6 +110,11 @@ def measure(size: int, threads: int) -> dict[str, float]:
     return figures | {"peak GB": peak_gb()}
 
 
+def medians(rows: list[dict[str, float]]) -> dict[str, float]:
+    """Figure by figure."""
+    return {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+
+
 def show(found: dict[int, dict[str, float]]) -> None:
     """A line for each figure, then the bars."""
     print(f"| labels | {' | '.join(f'{size:,}' for size in found)} |\n| --- |{' --- |' * len(found)}")
@@ -126,6 +133,7 @@ def show(found: dict[int, dict[str, float]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="default: 10000 100000 1000000")
+    parser.add_argument("--rounds", type=int, default=3, help="default 3")
     parser.add_argument("--threads", type=int, default=2, help="default 2")
     parser.add_argument("--json", type=Path, metavar="FILE", help="append the figures as a line of JSON")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
@@ -133,14 +141,15 @@ def main() -> None:
     if args.one:
         print(json.dumps(measure(args.one, args.threads)))
         return
-    found: dict[int, dict[str, float]] = {}
-    for size in sorted(args.sizes):
+    rounds: dict[int, list[dict[str, float]]] = {size: [] for size in sorted(args.sizes)}
+    for size in sorted(args.sizes) * args.rounds:
         command = [sys.executable, __file__, "--one", str(size), "--threads", str(args.threads)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         if done.returncode:
             print(f"{size:,} labels failed: exit status {done.returncode}")
-            break
-        found[size] = json.loads(done.stdout.splitlines()[-1])
+        else:
+            rounds[size].append(json.loads(done.stdout.splitlines()[-1]))
+    found = {size: medians(rows) for size, rows in rounds.items() if rows}
     if found:
         show(found)
     if args.json:

@@ -1,6 +1,7 @@
 // Beam search over the children of each parent: node by node for a block of queries, or best first for a few.
 #include "common.h"
 #include "level.h"
+#include "prefetch.h"
 #include "topk.h"
 
 #include <nanobind/stl/optional.h>
@@ -31,14 +32,6 @@ void combine(Post post, float parent, float* margins, int64_t count) {
         }
     if (post == Post::sigmoid)
         for (int64_t c = 0; c < count; c++) margins[c] = parent - std::log1p(std::exp(-margins[c]));
-}
-
-inline void prefetch(const void* address) {
-#if defined(__GNUC__) || defined(__clang__)
-    __builtin_prefetch(address);
-#else
-    (void)address;
-#endif
 }
 
 struct Queries {

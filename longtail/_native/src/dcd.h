@@ -7,18 +7,23 @@
 
 namespace longtail {
 
+struct Term {  // a non-zero of a row
+    int32_t column;
+    float value;
+};
+
+// What belongs to a row lies together, in one place for its terms and one for its dual variables: rows are visited in
+// random order, and where they are many, finding the pages takes longer than the arithmetic.
 struct DcdBlock {
     int64_t rows;
     int lanes;  // a multiple of 8, at most 48; unused ones are never active
-    // the training rows, columns renumbered within the block
     const int64_t* row_ptr;
-    const int32_t* columns;
-    const float* values;
+    const Term* terms;  // the training rows, columns renumbered within the block
     const float* squared_norms;  // (rows)
     float* weights;              // (columns, lanes)
-    float* alpha;                // (rows, lanes): the dual variables
-    const float* signed_diagonal;  // (rows, lanes): 1/(2·cost), negative for negatives
-    float* active;               // (rows, lanes): 0 where the pair is shrunk away or takes no part, else 1
+    // (rows, 2, lanes): the dual variables; then 1/(2·cost), negative for negatives, 0 where the pair is shrunk away or
+    // takes no part
+    float* duals;
     uint8_t* row_active;         // (rows): whether any lane that still moves is active
     const int32_t* order;        // rows to visit
     int64_t order_size;

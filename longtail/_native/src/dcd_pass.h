@@ -5,6 +5,7 @@
 
 #include "dcd.h"
 #include "lanes.h"
+#include "prefetch.h"
 
 namespace longtail {
 namespace {
@@ -13,22 +14,22 @@ namespace {
 // it runs four sums side by side.
 template <int V>
 inline void row_margins(const DcdBlock& block, int64_t begin, int64_t end, Lanes* margin) {
-    const auto weight = [&](int64_t j) { return at(block.weights + int64_t(block.columns[j]) * (8 * V)); };
+    const auto weight = [&](int64_t j) { return at(block.weights + int64_t(block.terms[j].column) * (8 * V)); };
     Lanes sum[V] = {};
     int64_t j = begin;
     if (V <= 2) {
         Lanes second[V] = {}, third[V] = {}, fourth[V] = {};
         for (; j + 4 <= end; j += 4)
             for (int v = 0; v < V; v++) {
-                sum[v] += all(block.values[j]) * weight(j)[v];
-                second[v] += all(block.values[j + 1]) * weight(j + 1)[v];
-                third[v] += all(block.values[j + 2]) * weight(j + 2)[v];
-                fourth[v] += all(block.values[j + 3]) * weight(j + 3)[v];
+                sum[v] += all(block.terms[j].value) * weight(j)[v];
+                second[v] += all(block.terms[j + 1].value) * weight(j + 1)[v];
+                third[v] += all(block.terms[j + 2].value) * weight(j + 2)[v];
+                fourth[v] += all(block.terms[j + 3].value) * weight(j + 3)[v];
             }
         for (int v = 0; v < V; v++) sum[v] = (sum[v] + second[v]) + (third[v] + fourth[v]);
     }
     for (; j < end; j++)
-        for (int v = 0; v < V; v++) sum[v] += all(block.values[j]) * weight(j)[v];
+        for (int v = 0; v < V; v++) sum[v] += all(block.terms[j].value) * weight(j)[v];
     for (int v = 0; v < V; v++) margin[v] = sum[v];
 }
 
@@ -53,9 +54,7 @@ inline bool any(Mask mask) {
 template <int V>
 inline bool row_step(const DcdBlock& block, int64_t row, const Lanes* margin, Lanes* delta, LaneState<V>& lanes) {
     const Lanes zero = {}, norm = all(block.squared_norms[row]);
-    Lanes* alpha = at(block.alpha + row * 8 * V);
-    const Lanes* diagonal = at(block.signed_diagonal + row * 8 * V);
-    Lanes* active = at(block.active + row * 8 * V);
+    Lanes *alpha = at(block.duals + row * 16 * V), *diagonal = alpha + V;
     Mask moved = {}, left = {};
     for (int v = 0; v < V; v++) {
         const Lanes y = diagonal[v] < zero ? all(-1.0f) : all(1.0f);
@@ -64,21 +63,37 @@ inline bool row_step(const DcdBlock& block, int64_t row, const Lanes* margin, La
         const Lanes projected = a == zero ? smaller(gradient, zero) : gradient;
         // a pair at 0 whose gradient pushes it further down is shrunk away
         const Lanes pushed = a == zero ? gradient : lanes.bound[v];
-        const Lanes kept = pushed > lanes.bound[v] ? zero : active[v];
-        lanes.shrunk[v] = larger(lanes.shrunk[v], active[v] - kept);
-        active[v] = kept;
-        const Lanes on = kept * lanes.moves[v];
-        lanes.highest[v] = larger(on == zero ? lanes.highest[v] : projected, lanes.highest[v]);
-        lanes.lowest[v] = smaller(on == zero ? lanes.lowest[v] : projected, lanes.lowest[v]);
-        const Lanes step = (larger(a - all(kBeyond) * gradient / (norm + d), zero) - a) * on;
+        const Mask away = (pushed > lanes.bound[v]) & (d != zero);
+        lanes.shrunk[v] = away ? all(1.0f) : lanes.shrunk[v];
+        diagonal[v] = away ? zero : diagonal[v];
+        const Mask on = (diagonal[v] != zero) & (lanes.moves[v] != zero);
+        lanes.highest[v] = on ? larger(projected, lanes.highest[v]) : lanes.highest[v];
+        lanes.lowest[v] = on ? smaller(projected, lanes.lowest[v]) : lanes.lowest[v];
+        const Lanes step = on ? larger(a - all(kBeyond) * gradient / (norm + d), zero) - a : zero;
         alpha[v] = a + step;
         delta[v] = y * step;
         moved |= step != zero;
-        left |= on != zero;
+        left |= on;
     }
     block.row_active[row] = any(left);
     return any(moved);
 }
+
+// Rows come in random order, which no processor foresees. Asks for what a row to come consists of, and, further ahead,
+// for where that lies.
+template <int V>
+__attribute__((always_inline)) inline void ask_ahead(const DcdBlock& block, int64_t turn) {
+    constexpr int64_t near = 8, far = 16;
+    if (turn + far >= block.order_size) return;
+    const int64_t later = block.order[turn + far], row = block.order[turn + near];
+    prefetch(block.row_ptr + later);
+    prefetch(block.squared_norms + later);
+    prefetch(block.row_active + later);
+    for (int64_t j = block.row_ptr[row]; j < block.row_ptr[row + 1]; j += 8) prefetch(block.terms + j);
+    for (int v = 0; v < 2 * V; v += 2) prefetch(block.duals + (row * 2 * V + v) * 8);
+}
+
+constexpr int64_t kCache = 1 << 20;  // bytes of rows that need not be asked for ahead
 
 template <int V>
 void dcd_pass_lanes(const DcdBlock& block) {
@@ -88,14 +103,16 @@ void dcd_pass_lanes(const DcdBlock& block) {
         lanes.moves[v] = at(block.moves)[v], lanes.bound[v] = at(block.bound)[v], lanes.shrunk[v] = at(block.shrunk)[v];
         lanes.highest[v] = at(block.highest)[v], lanes.lowest[v] = at(block.lowest)[v];
     }
+    const bool beyond_cache = 8 * (block.row_ptr[block.rows] + block.rows * block.lanes) > kCache;
     for (int64_t turn = 0; turn < block.order_size; turn++) {
         const int64_t row = block.order[turn];
+        if (beyond_cache) ask_ahead<V>(block, turn);
         const int64_t begin = block.row_ptr[row], end = block.row_ptr[row + 1];
         row_margins<V>(block, begin, end, margin);
         if (!row_step<V>(block, row, margin, delta, lanes)) continue;
         for (int64_t j = begin; j < end; j++) {
-            Lanes* weight = at(block.weights + int64_t(block.columns[j]) * (8 * V));
-            for (int v = 0; v < V; v++) weight[v] += all(block.values[j]) * delta[v];
+            Lanes* weight = at(block.weights + int64_t(block.terms[j].column) * (8 * V));
+            for (int v = 0; v < V; v++) weight[v] += all(block.terms[j].value) * delta[v];
         }
     }
     for (int v = 0; v < V; v++) {

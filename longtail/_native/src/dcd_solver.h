@@ -17,7 +17,7 @@ struct Task {
 
 // Kept from task to task, so that memory of the size of the problem is not asked for again and again.
 struct DcdBuffers {
-    AlignedVector<float> weights, alpha, diagonal, active;
+    AlignedVector<float> weights, duals, diagonal;
     std::vector<uint8_t> row_active;
     std::vector<int32_t> order, turn;
 };
@@ -25,9 +25,8 @@ struct DcdBuffers {
 class DcdSolver {
 public:
     DcdSolver(const LevelProblem& problem, const Task& task, GroupRows& rows, DcdBuffers& buffers)
-        : problem_(problem), task_(task), rows_(rows), weights_(buffers.weights), alpha_(buffers.alpha),
-          diagonal_(buffers.diagonal), active_(buffers.active), row_active_(buffers.row_active), order_(buffers.order),
-          turn_(buffers.turn) {
+        : problem_(problem), task_(task), rows_(rows), weights_(buffers.weights), duals_(buffers.duals),
+          diagonal_(buffers.diagonal), row_active_(buffers.row_active), order_(buffers.order), turn_(buffers.turn) {
         rows.gather(problem, task.group);
         add_second_rows();
         for (int64_t child = task.first; child < task.last; child++) children_.push_back(child);
@@ -51,10 +50,10 @@ public:
                 if (row_active_[row]) turn_.push_back(row);
             std::fill(highest.begin(), highest.end(), -kInfinity);
             std::fill(lowest.begin(), lowest.end(), kInfinity);
-            const DcdBlock block{rows_.rows(), lanes_, rows_.row_ptr.data(), rows_.columns.data(), rows_.values.data(),
-                                 rows_.squared_norms.data(), weights_.data(), alpha_.data(), diagonal_.data(), active_.data(),
-                                 row_active_.data(), turn_.data(), static_cast<int64_t>(turn_.size()), moves.data(),
-                                 bound.data(), shrunk.data(), highest.data(), lowest.data()};
+            const DcdBlock block{rows_.rows(), lanes_, rows_.row_ptr.data(), rows_.terms.data(),
+                                 rows_.squared_norms.data(), weights_.data(), duals_.data(), row_active_.data(),
+                                 turn_.data(), static_cast<int64_t>(turn_.size()), moves.data(), bound.data(),
+                                 shrunk.data(), highest.data(), lowest.data()};
             simd().dcd_pass(block);
             next_pass(moves, bound, shrunk, highest, lowest, done);
         }
@@ -66,7 +65,8 @@ private:
     const LevelProblem& problem_;
     Task task_;
     GroupRows& rows_;
-    AlignedVector<float>&weights_, &alpha_, &diagonal_, &active_;
+    AlignedVector<float>&weights_, &duals_;
+    AlignedVector<float>& diagonal_;  // (rows, lanes): as in the duals before anything is shrunk away
     std::vector<uint8_t>& row_active_;
     std::vector<int32_t>&order_, &turn_;
     std::vector<int64_t> children_;  // of each lane in use
@@ -106,8 +106,6 @@ private:
                 if (second != second_.end()) diagonal_[int64_t(second->second) * lanes_ + lane] = 0.0f;
             }
         }
-        active_.resize(diagonal_.size());
-        for (size_t i = 0; i < diagonal_.size(); i++) active_[i] = diagonal_[i] != 0.0f ? 1.0f : 0.0f;
     }
 
     // Every label starts from the solution without positives, less the part of its own positives in it.
@@ -115,16 +113,18 @@ private:
         const int64_t own = rows_.own_rows(), labels = static_cast<int64_t>(children_.size());
         weights_.assign(rows_.features.size() * lanes_, 0.0f);
         for (size_t c = 0; c < rows_.features.size(); c++) std::fill_n(weights_.begin() + c * lanes_, labels, rows_.start_weights[c]);
-        alpha_.assign(rows_.rows() * lanes_, 0.0f);
-        for (int64_t i = 0; i < own; i++) std::fill_n(alpha_.begin() + i * lanes_, labels, rows_.start_alpha[i]);
+        duals_.assign(rows_.rows() * 2 * lanes_, 0.0f);
+        for (int64_t i = 0; i < own; i++) std::fill_n(duals_.begin() + i * 2 * lanes_, labels, rows_.start_alpha[i]);
+        for (int64_t i = 0; i < rows_.rows(); i++)
+            std::copy_n(diagonal_.begin() + i * lanes_, lanes_, duals_.begin() + (i * 2 + 1) * lanes_);
         for (int64_t lane = 0; lane < labels; lane++) {
             const int64_t child = children_[lane];
             const auto leave = [&](int32_t row) {
                 const int32_t place = rows_.place(row);
                 if (place < 0) return;
-                float& alpha = alpha_[int64_t(place) * lanes_ + lane];
+                float& alpha = duals_[int64_t(place) * 2 * lanes_ + lane];
                 for (int64_t j = rows_.row_ptr[place]; alpha != 0.0f && j < rows_.row_ptr[place + 1]; j++)
-                    weights_[int64_t(rows_.columns[j]) * lanes_ + lane] += alpha * rows_.values[j];
+                    weights_[int64_t(rows_.terms[j].column) * lanes_ + lane] += alpha * rows_.terms[j].value;
                 alpha = 0.0f;
             };
             for (int64_t j = problem_.target_ptr[child]; j < problem_.target_ptr[child + 1]; j++) leave(problem_.target_rows[j]);
@@ -145,7 +145,10 @@ private:
                 bound[l] = highest[l] > 0.0f ? highest[l] : kInfinity;
             } else if (shrunk[l] != 0.0f) {
                 for (int64_t i = 0; i < rows_.rows(); i++)
-                    if (diagonal_[i * lanes_ + l] != 0.0f) active_[i * lanes_ + l] = 1.0f, row_active_[i] = 1;
+                    if (diagonal_[i * lanes_ + l] != 0.0f) {
+                        duals_[(i * 2 + 1) * lanes_ + l] = diagonal_[i * lanes_ + l];
+                        row_active_[i] = 1;
+                    }
                 shrunk[l] = 0.0f;
                 bound[l] = kInfinity;
             } else {
@@ -174,7 +177,8 @@ private:
             }
         };
         squeeze(weights_, static_cast<int64_t>(rows_.features.size()));
-        for (auto* values : {&alpha_, &diagonal_, &active_}) squeeze(*values, rows_.rows());
+        squeeze(duals_, 2 * rows_.rows());
+        squeeze(diagonal_, rows_.rows());
         for (auto* values : {&moves, &bound, &shrunk}) squeeze(*values, 1);
         for (size_t l = 0; l < kept.size(); l++) children_[l] = children_[kept[l]];
         children_.resize(kept.size());

@@ -1,6 +1,9 @@
 // The training rows of one parent, gathered: columns renumbered densely, so that weights of many labels fit the cache.
 #pragma once
 
+#include "aligned.h"
+#include "dcd.h"
+#include "prefetch.h"
 #include "problem.h"
 #include "random.h"
 
@@ -13,10 +16,9 @@ namespace longtail {
 
 class GroupRows {
 public:
-    std::vector<int64_t> row_ptr;
-    std::vector<int32_t> columns;   // renumbered
-    std::vector<float> values;
-    std::vector<float> squared_norms;  // (rows)
+    AlignedVector<int64_t> row_ptr;
+    AlignedVector<Term> terms;           // columns renumbered
+    AlignedVector<float> squared_norms;  // (rows)
     std::vector<int32_t> features;     // (columns): what each stood for
     std::vector<int32_t> by_feature;   // (columns): in the order of rising features
     // the solution of the problem in which every row is a negative: where every label may start from
@@ -38,7 +40,7 @@ public:
         own_rows_ = end - begin;
         group_ = group;
         row_ptr.assign(1, 0);
-        columns.clear(), values.clear(), squared_norms.clear(), features.clear();
+        terms.clear(), squared_norms.clear(), features.clear();
         for (int64_t i = 0; i < own_rows_; i++) {
             row_place_[own_[i]] = static_cast<int32_t>(i);
             add_row(problem, own_[i]);
@@ -52,12 +54,9 @@ public:
 
     // A row of the group once more (a soft target counts both ways); its place.
     int32_t add_second(int32_t place) {
-        for (int64_t j = row_ptr[place]; j < row_ptr[place + 1]; j++) {
-            columns.push_back(columns[j]);
-            values.push_back(values[j]);
-        }
+        for (int64_t j = row_ptr[place]; j < row_ptr[place + 1]; j++) terms.push_back(Term(terms[j]));
         squared_norms.push_back(squared_norms[place]);
-        row_ptr.push_back(static_cast<int64_t>(values.size()));
+        row_ptr.push_back(static_cast<int64_t>(terms.size()));
         return static_cast<int32_t>(rows() - 1);
     }
 
@@ -75,6 +74,7 @@ public:
 
 private:
     static constexpr int kStartPasses = 8;
+    static constexpr int64_t kAhead = 8;
     std::vector<int32_t> row_place_, column_place_, own_;
     int64_t group_ = -1, own_rows_ = 0;
 
@@ -82,8 +82,7 @@ private:
         if (group_ < 0) return;
         row_ptr.resize(own_rows_ + 1);
         squared_norms.resize(own_rows_);
-        columns.resize(row_ptr.back());
-        values.resize(row_ptr.back());
+        terms.resize(row_ptr.back());
     }
 
     void add_value(int32_t feature, float value) {
@@ -92,20 +91,19 @@ private:
             place = static_cast<int32_t>(features.size());
             features.push_back(feature);
         }
-        columns.push_back(place);
-        values.push_back(value);
+        terms.push_back({place, value});
     }
 
     void add_row(const LevelProblem& problem, int64_t row) {
-        const size_t start = values.size();
+        const size_t start = terms.size();
         for (int64_t j = problem.x_ptr[row]; j < problem.x_ptr[row + 1]; j++) add_value(problem.x_columns[j], problem.x_values[j]);
         for (int64_t j = 0; j < problem.dense_width; j++)
             add_value(static_cast<int32_t>(problem.x_width + j), problem.dense[row * problem.dense_width + j]);
         if (problem.bias != 0.0f) add_value(static_cast<int32_t>(problem.width() - 1), problem.bias);
         float norm = 0.0f;
-        for (size_t j = start; j < values.size(); j++) norm += values[j] * values[j];
+        for (size_t j = start; j < terms.size(); j++) norm += terms[j].value * terms[j].value;
         squared_norms.push_back(norm);
-        row_ptr.push_back(static_cast<int64_t>(values.size()));
+        row_ptr.push_back(static_cast<int64_t>(terms.size()));
     }
 
     // Coordinate descent for one label. Begins at the best point at which all dual variables are equal: what all rows
@@ -114,7 +112,7 @@ private:
         const int64_t n = own_rows_;
         const float diagonal = 0.5f / problem.cost_negative;
         start_weights.assign(features.size(), 0.0f);
-        for (size_t j = 0; j < values.size(); j++) start_weights[columns[j]] += values[j];
+        for (const Term& term : terms) start_weights[term.column] += term.value;
         double square = 0;
         for (float sum : start_weights) square += double(sum) * sum;
         const float equal = n ? static_cast<float>(n / (square + n * double(diagonal))) : 0.0f;
@@ -125,16 +123,20 @@ private:
         for (int pass = 0; pass < kStartPasses; pass++) {
             shuffle(order, random);
             float highest = 0.0f, lowest = 0.0f;
-            for (int32_t i : order) {
+            for (int64_t turn = 0; turn < n; turn++) {
+                const int32_t i = order[turn];
+                if (turn + kAhead < n)  // what rows to come consist of (see ask_ahead in dcd_pass.h)
+                    for (int64_t j = row_ptr[order[turn + kAhead]]; j < row_ptr[order[turn + kAhead] + 1]; j += 8)
+                        prefetch(&terms[j]);
                 float margin = 0.0f;
-                for (int64_t j = row_ptr[i]; j < row_ptr[i + 1]; j++) margin += values[j] * start_weights[columns[j]];
+                for (int64_t j = row_ptr[i]; j < row_ptr[i + 1]; j++) margin += terms[j].value * start_weights[terms[j].column];
                 const float alpha = start_alpha[i], gradient = -margin - 1.0f + diagonal * alpha;
                 const float projected = alpha == 0.0f ? std::min(gradient, 0.0f) : gradient;
                 highest = std::max(highest, projected), lowest = std::min(lowest, projected);
                 const float step = std::max(alpha - gradient / (squared_norms[i] + diagonal), 0.0f) - alpha;
                 if (step == 0.0f) continue;
                 start_alpha[i] = alpha + step;
-                for (int64_t j = row_ptr[i]; j < row_ptr[i + 1]; j++) start_weights[columns[j]] -= values[j] * step;
+                for (int64_t j = row_ptr[i]; j < row_ptr[i + 1]; j++) start_weights[terms[j].column] -= terms[j].value * step;
             }
             if (highest - lowest <= 0.5f * problem.eps) break;
         }

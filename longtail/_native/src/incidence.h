@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common.h"
+#include "prefetch.h"
 
 #include <numeric>
 
@@ -47,9 +48,7 @@ struct Incidence {
         constexpr int64_t ahead = 8;
         const int64_t end = label_ptr[rank + 1];
         for (int64_t i = label_ptr[rank]; i < end; i++) {
-#if defined(__GNUC__)
-            __builtin_prefetch(lists.data() + places[std::min(i + ahead, end - 1)]);
-#endif
+            prefetch(lists.data() + places[std::min(i + ahead, end - 1)]);
             body(lists.data() + places[i]);
         }
     }

@@ -1,5 +1,6 @@
 // Balanced spherical 2-means, top down: the order of labels that a label tree is cut from.
 #include "common.h"
+#include "prefetch.h"
 #include "random.h"
 
 #include <cmath>
@@ -35,7 +36,10 @@ public:
         start(members, size, number);
         scores_.resize(size), keys_.resize(size), sides_.assign(size, 0);
         for (int round = 0; round < rounds_; round++) {
-            const auto score = [&](int64_t i) { scores_[i] = product(members[i]); };
+            const auto score = [&](int64_t i) {
+                ask_ahead(members, size, i);
+                scores_[i] = product(members[i]);
+            };
             if (shared) parallel_for(size, 1024, score);
             else for (int64_t i = 0; i < size; i++) score(i);
             for (int64_t i = 0; i < size; i++) keys_[i] = {scores_[i], static_cast<int32_t>(i)};
@@ -50,8 +54,10 @@ public:
             }
             if (round > 0 && moved * kSettled <= size) break;
             const auto sum_up = [&](int64_t side) {
-                for (int64_t i = 0; i < size; i++)
+                for (int64_t i = 0; i < size; i++) {
+                    if (i + kAhead < size && sides_[i + kAhead] == side) ask_ahead(members, size, i);
                     if (sides_[i] == side) add(members[i], side ? second_ : first_);
+                }
             };
             if (shared) parallel_for(2, 1, sum_up);
             else sum_up(0), sum_up(1);
@@ -111,6 +117,17 @@ private:
         }
         add(members[other], second_);
         aim();
+    }
+
+    // Members are scattered over the matrix: asks for the beginning of one to come (of a long one, the processor sees the
+    // rest coming).
+    static constexpr int64_t kAhead = 8;
+    __attribute__((always_inline)) void ask_ahead(const int32_t* members, int64_t size, int64_t i) const {
+        if (i + 2 * kAhead >= size) return;
+        prefetch(rows_.ptr + members[i + 2 * kAhead]);
+        const int64_t begin = rows_.ptr[members[i + kAhead]];
+        const int64_t end = std::min(begin + 64, rows_.ptr[members[i + kAhead] + 1]);
+        for (int64_t j = begin; j < end; j += 16) prefetch(rows_.columns + j), prefetch(rows_.values + j);
     }
 
     float product(int32_t row) const {
