@@ -3,8 +3,8 @@
     python bench/growth.py [--sizes 10000 100000 1000000] [--rounds 3] [--threads 2] [--json FILE]
 
 Synthetic corpora with as many documents as labels: each document has 20 of 100,000 words and 4 labels, both Zipf. Tree
-and solving from CSR in memory, then prediction of fresh documents; each size in a process of its own, round by round, and
-the medians told. The bar: from 100,000 to 1,000,000 the time may grow by 1.3 · 10 · log 1M / log 100k at most, and the
+and solving from CSR in memory, then prediction of fresh documents; each size in a process of its own, medians of some
+rounds. The bar: from 100,000 to 1,000,000 the time may grow by 1.3 · 10 · log 1M / log 100k at most, and the
 memory must stay inside 24 GB.
 """
 
