@@ -1,4 +1,4 @@
-"""Recipes that are cheap enough to be trained twice: once to choose and be scored, once on everything."""
+"""Recipes that are trained, scored on a validation part, and (those that are cheap) trained again on everything."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -40,10 +40,12 @@ class RefitRecipe(DecidingRecipe, ABC):
     """`train` builds a model from a training set; `choose` fixes on the validation part what was left open.
 
     `fit` trains without the validation part, chooses and is scored on it, fits probabilities and a cut-off on it if
-    they are wanted, then trains on all of train. A dev part of the corpus's own stays out of training unless
+    they are wanted, then (where `refits`) trains on all of train. A dev part of the corpus's own stays out of training unless
     `run.train_on_dev`. What is trained on is augmented after the validation part is cut, so `train` and `choose` are
     given points that the recipe's `augment` has added to.
     """
+
+    refits: ClassVar[bool] = True  # cheap enough to be trained twice: once to choose and be scored, once on everything
 
     augment: Augmentation = param(  # noqa: RUF009
         Augmentation(), "more training points, most often from label texts (docs/augment.md)"
@@ -52,6 +54,10 @@ class RefitRecipe(DecidingRecipe, ABC):
     @abstractmethod
     def train(self, data: Dataset, labels: Labels, run: Run) -> Model:
         """A model of this data; all parameters are final."""
+
+    def train_watched(self, data: Dataset, labels: Labels, validation: Dataset | None, run: Run) -> Model:
+        """`train`, for recipes that can end sooner where the validation part says so."""
+        return self.train(data, labels, run)
 
     def choose(self, data: Dataset, labels: Labels, validation: Dataset, run: Run) -> tuple[Self, list[dict[str, Any]]]:
         """This recipe with open parameters fixed, and the table they were chosen from; nothing is open by default."""
@@ -116,7 +122,8 @@ class RefitRecipe(DecidingRecipe, ABC):
         elif run.train_on_dev:
             log.warning("the corpus has no dev part to train on too; all of train is trained on as always")
         # where the corpus has its own dev, the draft has seen all there is
-        model = draft.model if full is split.train else draft.recipe.trained(full, corpus.labels, run)
+        done = full is split.train or not (self.refits or run.train_on_dev)
+        model = draft.model if done else draft.recipe.trained(full, corpus.labels, run)
         model.decision = decision
         return model, validated
 
@@ -153,7 +160,7 @@ class RefitRecipe(DecidingRecipe, ABC):
         """A model whose augmentation is settled, and the table its other settings were chosen from."""
         added = self.augmented(data, labels, run)
         chosen, table = self.choose(added, labels, validation, run)
-        model = chosen.train(added, labels, run)
+        model = chosen.train_watched(added, labels, validation, run)
         return Draft(chosen, model, validate(model, validation)), table
 
 

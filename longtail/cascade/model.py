@@ -1,0 +1,107 @@
+"""A trained cascade: one, or several whose scores are averaged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.cascade.nearby import Nearby
+from longtail.cascade.serving import Arrays, BagFeatures, Features, near_and_classified, two_levels
+from longtail.core.labels import Labels
+from longtail.core.model import Inputs
+from longtail.core.ranking import Ranking
+from longtail.core.recipe import Recipe
+from longtail.core.texts import Texts
+from longtail.encoders.tfidf import Tfidf
+from longtail.store import Saved, StoredModel
+from longtail.store.parts import unpack_csr
+
+BLOCK = 256  # points whose candidates' weights are held at a time
+
+
+class Cascaded:
+    """One trained network: its arrays, and in JSON what they are."""
+
+    def __init__(self, arrays: Arrays, meta: dict[str, Any]):
+        self.arrays, self.meta = arrays, meta
+        self.encoder: Features = BagFeatures(arrays, meta["residuals"])
+        self.nearby = None
+        if "near" in meta:
+            Y = unpack_csr("near.Y", arrays)
+            near = (arrays["near.centroids"], arrays["near.points"])
+            self.nearby = Nearby(*near, Y, meta["near"]["neighbours"], meta["near"]["size"])
+
+    def scores(self, rows: Any) -> sp.csr_matrix:
+        """Of the candidates of each point (N, L)."""
+        parts = []
+        for first in range(0, rows.shape[0], BLOCK):
+            features = self.encoder.features(rows[first : first + BLOCK])
+            if self.nearby is None:
+                parts.append(two_levels(features, self.arrays, self.meta))
+            else:
+                parts.append(near_and_classified(features, self.nearby, self.arrays, self.meta))
+        return sp.vstack(parts, format="csr")
+
+
+class CascadeModel(StoredModel):
+    """What texts are read by, and the networks."""
+
+    def __init__(
+        self, recipe: Recipe, labels: Labels, reader: Tfidf, parts: list[Cascaded], about: dict[str, Any] | None = None
+    ):
+        super().__init__(recipe, labels, about)
+        self.reader, self.parts = reader, parts
+
+    @property
+    def accepts(self) -> str:
+        """Texts."""
+        return "text"
+
+    def rank(self, x: Inputs, k: int) -> Ranking:
+        """The mean of the networks' scores; a text without known words gets the most frequent labels."""
+        if not isinstance(x, Texts):
+            raise TypeError("texts are asked for")
+        rows, L = self.reader.encode(x), len(self.labels)
+        total = self.parts[0].scores(rows)
+        for part in self.parts[1:]:
+            total = total + part.scores(rows)
+        total.data /= len(self.parts)
+        wordless = np.flatnonzero(np.diff(rows.indptr) == 0)
+        if len(wordless):
+            total = with_rows(total, wordless, self.labels.counts)
+        return Ranking.from_csr(total, min(k, L), self.labels)
+
+    def set_beta(self, beta: float) -> None:
+        """The share of the classifier in Astec's scores."""
+        for part in self.parts:
+            part.meta["near"]["beta"] = beta
+
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Reader and networks."""
+        arrays, reader = self.reader.state()
+        for i, part in enumerate(self.parts):
+            arrays |= {f"net{i}.{name}": np.ascontiguousarray(array) for name, array in part.arrays.items()}
+        return arrays, {"reader": reader, "parts": [part.meta for part in self.parts]}
+
+    @classmethod
+    def from_state(cls, saved: Saved) -> CascadeModel:
+        """From `state`."""
+        parts = []
+        for i, meta in enumerate(saved.meta["parts"]):
+            prefix = f"net{i}."
+            own = {name.removeprefix(prefix): a for name, a in saved.arrays.items() if name.startswith(prefix)}
+            parts.append(Cascaded(own, meta))
+        return cls(saved.recipe, saved.labels, Tfidf.from_state(saved.arrays, saved.meta["reader"]), parts, saved.about)
+
+
+def with_rows(scores: sp.csr_matrix, rows: NDArray[np.intp], counts: NDArray[Any]) -> sp.csr_matrix:
+    """The scores with some rows replaced by the labels' shares of all examples: those of texts without known words."""
+    shares = sp.csr_matrix((counts / max(counts.sum(), 1)).astype(np.float32))
+    shares.data = np.maximum(shares.data, np.float32(0))
+    own = sp.csr_matrix((np.ones(len(rows), np.float32), (rows, np.zeros(len(rows), np.intp))), (scores.shape[0], 1))
+    others = np.ones(scores.shape[0], np.float32)
+    others[rows] = 0
+    return (sp.diags(others) @ scores + own @ shares).tocsr()

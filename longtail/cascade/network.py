@@ -1,0 +1,175 @@
+"""An encoder and a list of levels, as the training loop sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from longtail.cascade.candidates import Family, Shortlist, below_parents, with_truth
+from longtail.cascade.level import Level
+from longtail.cascade.losses import bce
+from longtail.cascade.mixing import LABELS, META, Mixing
+from longtail.cascade.targets import Targets, Truth
+from longtail.labels.tree import LabelTree
+from longtail.train.learner import Figures, Learner, Phase, Structure
+
+
+class Tokens(Protocol):
+    """Encoded texts of which some can be taken: `Bags`, or sequences of words."""
+
+    def take(self, rows: Tensor) -> Any: ...
+
+    def __len__(self) -> int: ...
+
+
+class Encoder(Protocol):
+    """Tokens to word vectors to named features. What is in between is where texts are mixed."""
+
+    widths: dict[str, int]
+
+    def embed(self, tokens: Any) -> Any: ...
+
+    def encode(self, embedded: Any) -> dict[str, Tensor]: ...
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What a cascade learns from: N points, L labels with their texts if there are any, and pairs to be ignored."""
+
+    tokens: Any  # (N)
+    Y: sp.csr_matrix  # (N, L), soft targets in (0, 1]
+    ignore: sp.csr_matrix | None = None  # (N, L)
+    texts: sp.csr_matrix | None = None  # (L, V): TF-IDF of the label texts
+    label_tokens: Any = None  # (L): the label texts as the encoder reads texts
+    label_known: Tensor | None = None  # (L,): whether a label has a text at all
+
+
+class Cascade(Learner):
+    """Two levels: clusters of labels, then the labels. Subclasses say what is built before each phase.
+
+    In a phase of both levels, labels are candidates below the clusters that score best (truth first); in a phase of the
+    labels alone they come from `static`, a shortlist for each point that was made before.
+    """
+
+    def __init__(self, corpus: Corpus, encoder: nn.Module, phases: list[Phase], parents: int, mixing: Mixing | None = None):
+        super().__init__()
+        self.corpus, self.encoder, self.phases, self.points = corpus, encoder, phases, corpus.Y.shape[0]
+        self.parents, self.mixing = parents, mixing
+        self.levels = nn.ModuleDict()
+        self.labels = Targets(corpus.Y)
+        self.ignored = None if corpus.ignore is None else Targets(corpus.ignore)
+        self.clusters: Targets | None = None
+        self.family: Family | None = None
+        self.static: Tensor | None = None  # (N, S), of labels, or of clusters whose labels are meant
+        self.tree: LabelTree | None = None
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Cascade:
+        """What is no parameter moves to a device with the rest."""
+        tokens, texts, known = self.corpus.tokens, self.corpus.label_tokens, self.corpus.label_known
+        self.corpus = replace(
+            self.corpus,
+            tokens=tokens.apply(fn),
+            label_tokens=None if texts is None else texts.apply(fn),
+            label_known=None if known is None else fn(known),
+        )
+        self.family = None if self.family is None else self.family.apply(fn)
+        self.static = None if self.static is None else fn(self.static)
+        return super()._apply(fn, recurse)
+
+    def set_tree(self, structure: Structure) -> None:
+        """Take up the tree of a structure: targets of its clusters, and who stands below whom."""
+        self.tree = LabelTree(structure["order"], (structure["clusters"], np.arange(len(structure["order"]) + 1)))
+        self.clusters = Targets(self.tree.targets(self.corpus.Y, META))
+        self.family = Family.of(self.tree, LABELS)
+
+    def set_level(self, t: int, level: Level) -> None:
+        """Put a level in its place."""
+        self.levels[str(t)] = level
+
+    def level(self, t: int) -> Level:
+        """Of clusters (META) or of labels."""
+        found = self.levels[str(t)]
+        if not isinstance(found, Level):
+            raise TypeError(f"level {t} is a {type(found).__name__}")
+        return found
+
+    def forward(self, points: Tensor, phase: Phase, done: float) -> tuple[Tensor, Figures]:
+        """The losses of the phase's levels, added up."""
+        truths = {t: self.targets(t).of(points) for t in phase.levels}
+        ignored = None if self.ignored is None else self.ignored.of(points)
+        embedded = self.encoder.embed(self.corpus.tokens.take(points))  # type: ignore[operator]
+        if self.mixing is not None:
+            embedded, truths, ignored = self.mixing.apply(self, points, embedded, truths, ignored)
+        features = self.encoder.encode(embedded)  # type: ignore[operator]
+        figures: Figures = {}
+        loss = torch.zeros((), device=points.device)
+        logits = None
+        for t in phase.levels:
+            if t == META:
+                logits = self.level(META).logits(features)  # (B, K)
+                loss = loss + bce(logits, truths[META].dense())
+                continue
+            shortlist = self.shortlist(points, truths, logits)
+            figures["shortlist recall"] = shortlist.recall
+            loss = loss + self.label_loss(self.label_features(features, done), shortlist, truths[LABELS], ignored)
+        return loss, figures
+
+    def label_features(self, features: dict[str, Tensor], done: float) -> dict[str, Tensor]:
+        """What the labels' level reads; a schedule may keep its gradient from the encoder."""
+        return features
+
+    def label_loss(
+        self, features: dict[str, Tensor], shortlist: Shortlist, truth: Truth, ignored: Truth | None
+    ) -> Tensor:
+        """Of the candidates; an ignored pair counts neither way."""
+        candidates, counted, _ = shortlist
+        if ignored is not None:
+            counted = counted * (ignored.at(candidates) == 0)
+        return bce(self.level(LABELS).logits(features, candidates), truth.at(candidates), counted)
+
+    def shortlist(self, points: Tensor, truths: dict[int, Truth], logits: Tensor | None) -> Shortlist:
+        """The labels that points are trained on."""
+        if logits is None:
+            return with_truth(self.static_labels(points), truths[LABELS])
+        if self.family is None:
+            raise RuntimeError("a phase of two levels needs a tree")
+        return below_parents(logits, truths[META], truths[LABELS], self.family, self.parents)
+
+    def static_labels(self, points: Tensor) -> Tensor:
+        """The shortlists (B, S) of points that were made beforehand; here those below some clusters."""
+        if self.static is None or self.family is None:
+            raise RuntimeError("a phase of labels alone needs a shortlist made beforehand")
+        return self.family.children[self.static[points]].flatten(1)
+
+    def parent_of(self, labels: Tensor) -> Tensor:
+        """The cluster of each label."""
+        if self.family is None:
+            raise RuntimeError("there are no clusters yet")
+        return self.family.parent[labels]
+
+    def targets(self, t: int) -> Targets:
+        """Y on a level."""
+        found = self.clusters if t == META else self.labels
+        if found is None:
+            raise RuntimeError("there are no clusters yet")
+        return found
+
+
+def cluster(Z: Any, clusters: int, seed: int) -> LabelTree:
+    """Labels with vectors Z (L, d) in so many balanced clusters; of few labels, in fewer."""
+    L = Z.shape[0]
+    leaf = max(2, -(-L // clusters))
+    tree = LabelTree.balanced(sp.csr_matrix(Z), 2, leaf, seed, depth=1)
+    if len(tree.levels) == 2:
+        return tree
+    return LabelTree(tree.order, (np.array([0, L]), *tree.levels))  # all in one
+
+
+def tree_arrays(tree: LabelTree) -> Structure:
+    """A tree of one level of clusters as a structure; see `Cascade.set_tree`."""
+    return {"order": tree.order, "clusters": tree.levels[META]}

@@ -1,0 +1,118 @@
+"""Prediction without torch: a trained cascade as arrays.
+
+Whatever label weights were made of in training, in the end they are one vector for each label; so all systems are
+served alike, and those with a bag encoder need numpy alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail._native import top_k
+from longtail.cascade.nearby import Nearby
+from longtail.store.parts import unpack_csr
+
+Floats = NDArray[np.float32]
+Arrays = Mapping[str, NDArray[Any]]
+WALKED = 200  # labels kept of a step over the graph
+
+
+class Features(Protocol):
+    """Encoded texts to named features (B, d)."""
+
+    def features(self, rows: Any) -> dict[str, Floats]: ...
+
+
+class BagFeatures:
+    """The bag encoder of `encoders.bag` in numpy: TF-IDF rows (B, V) → residual blocks of Σ_w x_w E_w."""
+
+    def __init__(self, arrays: Arrays, forms: Mapping[str, str]):
+        self.E, self.arrays, self.forms = arrays["E"], arrays, forms
+
+    def features(self, rows: sp.csr_matrix) -> dict[str, Floats]:
+        """One for each residual block."""
+        v = np.asarray(rows @ self.E, np.float32)  # (B, D)
+        return {name: self._residual(v, name, form) for name, form in self.forms.items()}
+
+    def _residual(self, v: Floats, name: str, form: str) -> Floats:
+        """`encoders.residual`, form by form."""
+        W, change, keep = (self.arrays[f"residual.{name}.{part}"] for part in ("weight", "change", "keep"))
+        b = self.arrays.get(f"residual.{name}.bias", 0)
+        if form == "astec":
+            return np.maximum(v @ W.T + b, 0) + v
+        if form == "decaf":
+            return sigmoid(change) * (np.maximum(v, 0) @ W.T + b) + sigmoid(keep) * v
+        return change * (np.maximum(v, 0) @ W.T + b) + v  # eclare
+
+
+def sigmoid(x: Floats) -> Floats:
+    """1 / (1 + e^−x), without overflow."""
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * x)), np.float32)
+
+
+def best(scores: Floats, k: int) -> NDArray[np.int64]:
+    """The places of the k highest scores of each row, in no order; of equal ones, some."""
+    if k >= scores.shape[1]:
+        return np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
+    return np.argpartition(-scores, k - 1, axis=1)[:, :k]
+
+
+def dots(features: Floats, weights: Floats, candidates: NDArray[np.integer[Any]]) -> Floats:
+    """features[b] · weights[candidates[b, c]] (B, C); pads (−1) give some number."""
+    rows = weights[candidates]  # (B, C, d)
+    return np.asarray((rows @ features[:, :, None])[:, :, 0])
+
+
+def two_levels(features: dict[str, Floats], arrays: Arrays, meta: Mapping[str, Any]) -> sp.csr_matrix:
+    """σ(cluster)·σ(label) of the labels below the clusters that score best (B, L); with a graph, after a walk on each."""
+    L = len(arrays["label.weights"])
+    chances = sigmoid(features[meta["meta"]] @ arrays["meta.weights"].T + arrays["meta.bias"])  # (B, K)
+    graph = unpack_csr("graph.meta", arrays)
+    if graph is not None:
+        chances = walked(kept(chances, meta["parents"]), graph, meta["parents"]).toarray()
+    parents = best(chances, meta["parents"])  # (B, k)
+    candidates = arrays["children"][parents]  # (B, k, W)
+    above = np.take_along_axis(chances, parents, 1)[:, :, None]  # (B, k, 1)
+    logits = dots(features[meta["label"]], arrays["label.weights"], candidates.reshape(len(parents), -1))
+    scores = above * sigmoid(logits.reshape(candidates.shape) + arrays["label.bias"][candidates])
+    found = as_csr(candidates.reshape(len(parents), -1), scores.reshape(len(parents), -1), L)
+    graph = unpack_csr("graph.label", arrays)
+    return found if graph is None else walked(found, graph, WALKED)
+
+
+def near_and_classified(
+    features: dict[str, Floats], nearby: Nearby, arrays: Arrays, meta: Mapping[str, Any]
+) -> sp.csr_matrix:
+    """β·σ(classifier) + (1 − β)·σ(similarity) of a shortlist's labels, each divided by its largest of the row (Astec)."""
+    candidates, alike = nearby.shortlist(features["near"])  # (B, S)
+    logits = dots(features[meta["label"]], arrays["label.weights"], candidates) + arrays["label.bias"][candidates]
+    beta, pad = meta["near"]["beta"], candidates < 0
+    parts = [np.where(pad, 0, sigmoid(part)) for part in (logits, alike)]
+    own, near = (part / np.maximum(part.max(1, keepdims=True), 1e-12) for part in parts)
+    return as_csr(candidates, np.asarray(beta * own + (1 - beta) * near, np.float32), len(arrays["label.weights"]))
+
+
+def walked(scores: sp.csr_matrix, graph: sp.csr_matrix, k: int) -> sp.csr_matrix:
+    """½ s + ½ topk(s·Ĝ): one step over the graph (ECLARE)."""
+    indices, values = top_k((scores @ graph).tocsr(), k)
+    return (0.5 * scores + 0.5 * as_csr(indices, values, scores.shape[1])).tocsr()
+
+
+def kept(scores: Floats, k: int) -> sp.csr_matrix:
+    """The k highest of each row."""
+    places = best(scores, min(k, scores.shape[1]))
+    return as_csr(places, np.take_along_axis(scores, places, 1), scores.shape[1])
+
+
+def as_csr(candidates: NDArray[np.integer[Any]], scores: Floats, L: int) -> sp.csr_matrix:
+    """Scores of candidates (B, C) as a sparse matrix (B, L); pads leave it."""
+    kept = candidates >= 0
+    indptr = np.concatenate([[0], np.cumsum(kept.sum(1))])
+    matrix = sp.csr_matrix((scores[kept], candidates[kept].astype(np.int32), indptr), shape=(len(scores), L))
+    matrix.sort_indices()
+    return matrix

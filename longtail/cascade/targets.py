@@ -1,0 +1,80 @@
+"""The labels of a batch, and what they say of candidates."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from longtail.encoders.bag import Bags
+
+
+class Truth(NamedTuple):
+    """Some targets of B points among K labels or clusters: (row, label) pairs in rising order, and their values."""
+
+    rows: Tensor  # (P,)
+    labels: Tensor  # (P,)
+    values: Tensor  # (P,), in (0, 1]
+    shape: tuple[int, int]  # (B, K)
+
+    @property
+    def keys(self) -> Tensor:
+        """Pairs as numbers, rising (P,)."""
+        return self.rows * self.shape[1] + self.labels
+
+    def dense(self) -> Tensor:
+        """(B, K)."""
+        whole = torch.zeros(self.shape, device=self.values.device)
+        whole[self.rows, self.labels] = self.values
+        return whole
+
+    def at(self, candidates: Tensor) -> Tensor:
+        """The targets of candidates (B, C); 0 for those that are not true, and for pads (−1)."""
+        if not len(self.rows):
+            return torch.zeros(candidates.shape, device=candidates.device)
+        first = torch.arange(self.shape[0], device=candidates.device)[:, None] * self.shape[1]  # (B, 1)
+        wanted = first + candidates
+        place = torch.searchsorted(self.keys, wanted).clamp_(max=len(self.rows) - 1)
+        return torch.where((self.keys[place] == wanted) & (candidates >= 0), self.values[place], 0.0)
+
+    def padded(self) -> Tensor:
+        """The labels of each point, side by side (B, most), padded by −1."""
+        counts = torch.bincount(self.rows, minlength=self.shape[0])
+        most = int(counts.max()) if len(self.rows) else 0
+        whole = torch.full((self.shape[0], most), -1, dtype=torch.long, device=self.rows.device)
+        begins = counts.cumsum(0) - counts
+        whole[self.rows, torch.arange(len(self.rows), device=self.rows.device) - begins[self.rows]] = self.labels
+        return whole
+
+    def scaled(self, share: float | Tensor) -> Truth:
+        """The values times a number, or times one for each point (B,)."""
+        return self._replace(values=self.values * (share[self.rows] if isinstance(share, Tensor) else share))
+
+    def plus(self, other: Truth) -> Truth:
+        """The sum, pair by pair."""
+        keys, at = torch.cat([self.keys, other.keys]).unique(return_inverse=True)
+        total = torch.zeros(len(keys), device=keys.device).index_add_(0, at, torch.cat([self.values, other.values]))
+        return Truth(keys // self.shape[1], keys % self.shape[1], total, self.shape)
+
+
+class Targets(nn.Module):
+    """The targets Y of a training set on one level, CSR (N, K) as tensors."""
+
+    def __init__(self, Y: sp.csr_matrix):
+        super().__init__()
+        Y = Y.tocsr()
+        Y.sort_indices()
+        self.bags, self.width = Bags.of(Y.astype(np.float32)), Y.shape[1]
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Targets:
+        self.bags = self.bags.apply(fn)
+        return super()._apply(fn, recurse)
+
+    def of(self, points: Tensor) -> Truth:
+        """Those of some points (B,)."""
+        taken = self.bags.take(points)
+        rows = torch.repeat_interleave(torch.arange(len(points), device=points.device), taken.ptr.diff())
+        return Truth(rows, taken.words, taken.weights, (len(points), self.width))

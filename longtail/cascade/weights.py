@@ -1,0 +1,108 @@
+"""Where the weight vectors of labels come from: free rows, label texts, a label graph, or a mixture of these.
+
+Each gives the rows of the labels a step needs, and nothing else: `rows(labels (U,)) → (U, d)`. Those made from texts are
+functions of rows of the word table, so gradients reach word vectors through them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import spectral_norm
+
+from longtail.encoders.bag import Bags, bag_vectors
+from longtail.encoders.residual import Form, Residual
+from longtail.encoders.table import Table
+
+
+class LabelWeights(nn.Module):
+    """Base of all: weight vectors of K labels or clusters."""
+
+    width: int  # d
+
+    def rows(self, labels: Tensor) -> Tensor:
+        """The weights (U, d) of labels (U,), each of which stands there once."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def all_rows(self, K: int, block: int = 8192) -> Tensor:
+        """Those of all labels (K, d), block by block: what prediction needs."""
+        device = next((tensor.device for tensor in self.state_dict().values()), torch.device("cpu"))
+        numbers = torch.arange(K, device=device).split(block)
+        return torch.cat([self.rows(part).float() for part in numbers]) if K else torch.zeros(0, self.width)
+
+
+class Free(LabelWeights):
+    """A row for each label: w_l."""
+
+    def __init__(self, table: Table):
+        super().__init__()
+        self.table, self.width = table, table.width
+
+    def rows(self, labels: Tensor) -> Tensor:
+        return self.table.rows(labels)
+
+
+class FromText(LabelWeights):
+    """R(E z_l): the label's text through the words' table and a residual block of its own.
+
+    With rows of Ĝ·Z for z this is the graph's side of the label (GALE): E is linear, so Σ_m Ĝ_lm E z_m = E (Ĝ Z)_l.
+    """
+
+    def __init__(self, E: Table, texts: Bags, form: Form, dropout: float = 0.0):
+        super().__init__()
+        self.words = [E]  # in a list: the table belongs to the encoder, and is not saved twice
+        self.texts, self.width = texts, E.width
+        self.residual, self.dropout = Residual(E.width, form), nn.Dropout(dropout)
+        self._frozen: Tensor | None = None  # E z of all labels, while word vectors do not change
+
+    def _apply(self, fn: Any, recurse: bool = True) -> FromText:
+        self.texts, self._frozen = self.texts.apply(fn), None
+        return super()._apply(fn, recurse)
+
+    def rows(self, labels: Tensor) -> Tensor:
+        return self.residual(self.dropout(self.vectors(labels)))
+
+    def vectors(self, labels: Tensor) -> Tensor:
+        """E z_l (U, D); made once for all labels where E is frozen."""
+        E = self.words[0]
+        if E.trainable:
+            self._frozen = None
+            return bag_vectors(E, self.texts.take(labels))
+        if self._frozen is None:
+            with torch.no_grad():
+                self._frozen = bag_vectors(E, self.texts)
+        return self._frozen[labels]
+
+
+class Added(LabelWeights):
+    """σ(α) ⊙ text + σ(β) ⊙ w_l, with α, β (d,) learnt (DECAF)."""
+
+    def __init__(self, text: LabelWeights, free: LabelWeights):
+        super().__init__()
+        self.text, self.free, self.width = text, free, free.width
+        self.alpha, self.beta = nn.Parameter(torch.zeros(free.width)), nn.Parameter(torch.zeros(free.width))
+
+    def rows(self, labels: Tensor) -> Tensor:
+        return torch.sigmoid(self.alpha) * self.text.rows(labels) + torch.sigmoid(self.beta) * self.free.rows(labels)
+
+
+class Attended(LabelWeights):
+    """Σ_i a_i part_i with a = softmax(T·[P part_1, …, P part_n]), P bounded by its spectral norm (ECLARE).
+
+    The parts are text, graph and (but for first phases) w_l.
+    """
+
+    def __init__(self, parts: dict[Literal["text", "graph", "free"], LabelWeights]):
+        super().__init__()
+        self.parts = nn.ModuleDict(parts)
+        self.width = d = next(iter(parts.values())).width
+        self.project = spectral_norm(nn.Linear(d, d, bias=False))
+        self.attend = nn.Linear(len(parts) * d, len(parts))
+
+    def rows(self, labels: Tensor) -> Tensor:
+        stacked = torch.stack([part.rows(labels) for part in self.parts.values()], 1)  # type: ignore[operator] # (U, n, d)
+        attention = self.attend(self.project(stacked).flatten(1)).softmax(1)  # (U, n)
+        return (attention[:, :, None] * stacked).sum(1)  # (U, d)

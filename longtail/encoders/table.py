@@ -1,0 +1,68 @@
+"""Vectors of very many words or labels, of which a training step touches few."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Table(nn.Module):
+    """`weight` (n, d), float32. A step takes the rows it needs and has gradients for these alone.
+
+    `rows` copies them to a leaf of the step's graph and remembers it; after `backward`, `gradient` gives back what was
+    touched. No tensor of the size of the table is made but the table (and its two moments, see `train.adam`). With
+    `trainable` off, as in phases that freeze it, rows are plain constants.
+    """
+
+    weight: Tensor
+
+    def __init__(self, weight: Tensor):
+        super().__init__()
+        self.register_buffer("weight", weight.float().contiguous())
+        self.trainable = True
+        self._taken: list[tuple[Tensor, Tensor]] = []
+
+    @classmethod
+    def random(cls, n: int, d: int, std: float) -> Table:
+        """Normal entries of this standard deviation."""
+        return cls(torch.empty(n, d).normal_(std=std))
+
+    def __len__(self) -> int:
+        return int(self.weight.shape[0])
+
+    @property
+    def width(self) -> int:
+        """d."""
+        return int(self.weight.shape[1])
+
+    def rows(self, ids: Tensor) -> Tensor:
+        """The vectors (U, d) of these numbers (U,), each of which stands there once."""
+        found = self.weight[ids]
+        if self.trainable and torch.is_grad_enabled():
+            found.requires_grad_()
+            self._taken.append((ids, found))
+        return found
+
+    def gradient(self) -> tuple[Tensor, Tensor] | None:
+        """Numbers (U,), each once, and the gradients (U, d) of all rows taken since the last call; None: no row was."""
+        taken, self._taken = [(ids, rows.grad) for ids, rows in self._taken if rows.grad is not None], []
+        if not taken:
+            return None
+        if len(taken) == 1:
+            return taken[0][0], taken[0][1]  # type: ignore[return-value]
+        unique, at = torch.cat([ids for ids, _ in taken]).unique(return_inverse=True)
+        total = torch.zeros(len(unique), self.width, device=unique.device)
+        return unique, total.index_add_(0, at, torch.cat([grad for _, grad in taken]))  # type: ignore[misc]
+
+
+def compact(ids: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """The different numbers below n among `ids`, rising, and the place of each of `ids` among them.
+
+    As `unique`, but without sorting: the cost is that of n bytes, which for millions of entries is less.
+    """
+    seen = torch.zeros(n, dtype=torch.bool, device=ids.device)
+    seen[ids] = True
+    found = seen.nonzero().flatten()
+    place = torch.empty(n, dtype=torch.long, device=ids.device)
+    place[found] = torch.arange(len(found), device=ids.device)
+    return found, place[ids]

@@ -1,0 +1,79 @@
+"""Astec (Dahiya et al., DeepXML, WSDM 2021): word vectors learnt on clusters, classifiers on what is near.
+
+longtail train DATA --recipe astec --out MODEL
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.core.labels import Labels
+from longtail.core.model import Model
+from longtail.core.parameters import param
+from longtail.core.run import Run
+from longtail.data.dataset import Dataset
+from longtail.recipes.bags import BagRecipe, Read
+from longtail.recipes.refit import chosen_by, validate
+
+if TYPE_CHECKING:
+    from longtail.train.learner import Learner
+
+BETAS = tuple(np.round(np.arange(0.1, 1.0, 0.1), 1).tolist())
+
+
+@dataclass(frozen=True)
+class Astec(BagRecipe):
+    """A text is ReLU(W v) + v, v its TF-IDF-weighted word vectors; a label has a free row of weights.
+
+    Phase I (`surrogate`) learns word vectors and residual block on clusters of labels, whose classifiers are then thrown
+    away. On these features a shortlist is made once for each point: labels with near centroids, and labels that near
+    training points have. Phase III (`labels`) trains the residual block further and the labels' classifiers, on
+    shortlist and truth. A label's score is β·σ(classifier) + (1 − β)·σ(similarity), each relative to the best of its
+    row; β is chosen on the validation part unless it is given. The search for what is near is exact. The paper's
+    optional phase IV, a re-ranker, is left out.
+    """
+
+    name = "astec"
+    title = "bags of words, free classifiers on a shortlist of near labels and points"
+    paper = "DeepXML, Dahiya et al. 2021"
+
+    clusters: int = param(65536, "of labels, in the first phase", at_least=1)  # paper: 65,536; 1,024 for 4k labels
+    neighbours: int = param(100, "training points that vote for the labels of a shortlist", at_least=1)
+    shortlist: int = param(500, "labels of a shortlist", at_least=1)  # paper: 500
+    beta: float | None = param(None, "β: share of the classifier in a score", at_least=0.0, at_most=1.0)
+    dropout: float = param(0.5, "of a text's vector", at_least=0.0, below=1.0)
+    batch: int = param(255, "points of a step", at_least=1)
+    surrogate_epochs: int = param(20, "of phase I", at_least=1)
+    surrogate_lr: float = param(0.03, "its learning rate", above=0.0)
+    epochs: int = param(15, "of phase III", at_least=1)
+    lr: float = param(1e-3, "its learning rate", above=0.0)
+
+    def learner(self, prepared: Read, seed: int) -> Learner:
+        """The network and its phases."""
+        from longtail.cascade.astec import AstecNetwork, Shape
+        from longtail.labels.graph import normalised, walk
+        from longtail.train.learner import Phase
+
+        phases = [
+            Phase("surrogate", self.surrogate_epochs, self.surrogate_lr, levels=(0,)),
+            Phase("labels", self.epochs, self.lr, levels=(1,), trains=("encoder.residuals.text", "levels.1")),
+        ]
+        graph = normalised(walk(prepared.Y, seed=seed))
+        shape = Shape(self.clusters, self.neighbours, self.shortlist, self.dropout, seed, graph)
+        return AstecNetwork(self.corpus(prepared), self.words(prepared), phases, shape)
+
+    def train_watched(self, data: Dataset, labels: Labels, validation: Dataset | None, run: Run) -> Model:
+        """β last: the networks stay as they are."""
+        model: Any = super().train_watched(data, labels, validation, run)
+        betas = BETAS if self.beta is None and validation is not None else (self.beta or 0.5,)
+        scores = []
+        for beta in betas:
+            model.set_beta(beta)
+            scores.append(0.0 if len(betas) == 1 else chosen_by(validate(model, validation))["mean"])
+        best = betas[int(np.argmax(scores))]
+        model.set_beta(best)
+        model.recipe = replace(self, beta=best)
+        return model

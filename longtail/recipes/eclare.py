@@ -1,0 +1,48 @@
+"""ECLARE (Mittal et al., WWW 2021): DECAF with a graph of labels, in the classifiers and in prediction.
+
+longtail train DATA --recipe eclare --out MODEL
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longtail.core.parameters import param, param_of
+from longtail.augment import Augmentation
+from longtail.recipes.bags import Read
+from longtail.recipes.decaf import Decaf
+
+if TYPE_CHECKING:
+    from longtail.train.learner import Learner
+
+
+@dataclass(frozen=True)
+class Eclare(Decaf):
+    """The weights of label l are an attention-weighted sum of R₁(E z_l), R₂(Σ_m Ĝ_lm E z_m) and a free row w_l.
+
+    Ĝ is the normalised graph of random walks over labels; clusters are made from centroids joined by their
+    neighbours', and w_l starts at Ĝ E z. Phases are those of DECAF. In prediction scores walk the graph once, of the
+    clusters and then of the labels: s ← ½ s + ½ topk(s·Ĝ).
+    """
+
+    name = "eclare"
+    title = "DECAF with a graph of labels in classifiers and prediction"
+    paper = "ECLARE, Mittal et al. 2021"
+
+    clusters: int = param(32768, "of labels", at_least=1)  # paper: 2^15 for 131K labels
+    beam: int = param(50, "clusters whose labels are a point's shortlist", at_least=1)  # paper: 20 – 50
+    hops: int = param_of(Augmentation, "hops")
+    restart: float = param_of(Augmentation, "restart")
+    top: int = param_of(Augmentation, "top")
+    head: int = param_of(Augmentation, "head")
+
+    def learner(self, prepared: Read, seed: int) -> Learner:
+        """The network and its phases."""
+        from longtail.cascade.shallow import Shallow, Shape
+        from longtail.labels.graph import normalised, walk
+
+        settings = {"hops": self.hops, "restart": self.restart, "top": self.top, "head": self.head}
+        graph = normalised(walk(prepared.Y, seed=seed, **settings))
+        shape = Shape("eclare", self.clusters, self.beam, self.dropout, seed, graph)
+        return Shallow(self.corpus(prepared), self.words(prepared), self.phases(), shape)

@@ -1,0 +1,47 @@
+"""Adam for tables: moments and steps for the rows that a step touched."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from longtail.encoders.table import Table
+
+BETAS = (0.9, 0.999)
+EPS = 1e-8
+
+
+class TableAdam:
+    """Adam of which rows without a gradient know nothing: their moments do not fade (as torch's SparseAdam).
+
+    Moments are float32 and as large as the table. Memory that was never written to is not there on Linux, so a table
+    whose rows are never touched costs nothing more.
+    """
+
+    def __init__(self, table: Table):
+        self.table = table
+        self.first = torch.zeros_like(table.weight)
+        self.second = torch.zeros_like(table.weight)
+        self.steps = 0
+
+    @torch.no_grad()
+    def step(self, ids: Tensor, grad: Tensor, lr: float) -> None:
+        """Move the rows `ids` (U,), each there once, against their gradients (U, d)."""
+        self.steps += 1
+        grad = grad.float()
+        first = self.first[ids].lerp_(grad, 1 - BETAS[0])
+        second = self.second[ids].mul_(BETAS[1]).addcmul_(grad, grad, value=1 - BETAS[1])
+        self.first[ids], self.second[ids] = first, second
+        scale = (1 - BETAS[1] ** self.steps) ** 0.5
+        lower = second.sqrt_().div_(scale).add_(EPS)
+        self.table.weight.index_add_(0, ids, first.div_(lower), alpha=-lr / (1 - BETAS[0] ** self.steps))
+
+    def state(self) -> dict[str, Tensor]:
+        """What is needed to go on."""
+        return {"first": self.first, "second": self.second, "steps": torch.tensor([self.steps])}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go on from `state`."""
+        self.first.copy_(state["first"])
+        self.second.copy_(state["second"])
+        self.steps = int(state["steps"])
