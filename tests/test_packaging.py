@@ -57,6 +57,7 @@ def test_every_module_imports_with_the_core_only(python: Path, tmp_path: Path) -
         "import importlib, pkgutil, sys, longtail\n"
         "names = [m.name for m in pkgutil.walk_packages(longtail.__path__, 'longtail.')]\n"
         "extras = ('longtail.cascade', 'longtail.dual', 'longtail.train', 'longtail.serve', 'longtail.sklearn')\n"
+        "extras += ('longtail.encoders.dropout', 'longtail.encoders.inception')\n"
         "for name in names:\n"
         "    if name != 'longtail.__main__' and not name.startswith(extras):\n"
         "        importlib.import_module(name)\n"
