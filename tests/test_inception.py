@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from longtail.core.errors import ParameterError  # noqa: E402
 from longtail.encoders.dropout import Dropout  # noqa: E402
-from longtail.encoders.inception import Concatenation, EmbeddingEnhancement, Inception, Mixture  # noqa: E402
+from longtail.encoders.inception import Concatenation, EmbeddingEnhancement, Inception, Mixture, settled  # noqa: E402
 
 EXPERTS = ((4, 0), (8, 2), (16, 6))
 
@@ -247,6 +247,19 @@ def test_under_autocast(routed: bool) -> None:
         if not training:
             exact = encoder(x, mask)
             assert all(torch.allclose(found[t].float(), exact[t], atol=0.15, rtol=0.1) for t in exact)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_settled_predicts_the_same(routed: bool) -> None:
+    encoder = stirred(Inception(64, 6, routed=routed)).train()
+    x, mask = some_texts(8, 6, 64)
+    settling = settled(encoder)
+    assert encoder.training and not settling.training
+    expected = encoder.eval()(x, mask)
+    for task, value in settling(x, mask).items():
+        assert torch.allclose(value, expected[task], atol=1e-6) and not value.requires_grad
+    assert not [name for name in settling.state_dict() if "parametrizations" in name]
+    assert [name for name in encoder.state_dict() if "parametrizations" in name]
 
 
 def test_a_batch_of_one_text_trains() -> None:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 pytest.importorskip("tokenizers")
 
-from longtail.core.errors import DataError, MissingExtraError, ParameterError, StoreError  # noqa: E402
-from longtail.core.texts import Texts  # noqa: E402
-from longtail.encoders import words as module  # noqa: E402
-from longtail.encoders.vectors import WordVectors, glove, vectors_for  # noqa: E402
-from longtail.encoders.words import Words  # noqa: E402
+from longtail.core.errors import DataError, MissingExtraError, ParameterError, StoreError
+from longtail.core.texts import Texts
+from longtail.encoders import words as module
+from longtail.encoders.vectors import WordVectors, glove, vectors_for
+from longtail.encoders.words import Words
 
 # letters whose kind no version of Unicode disputes
 LETTERS = "abCD Éß_-'.9٣\t\n中国あー์กा่हिन्दीΣİﬁＡｱ①e\u0301\x00🙂"
