@@ -41,8 +41,13 @@ EXTRAS = {
 }
 EXTRAS |= {"uvicorn", "ray", "datasets"}
 TORCH = {  # files of torch modules in layers that the core imports from; nothing of the core imports these
+    "encoders/bag.py",
     "encoders/dropout.py",
     "encoders/inception.py",
+    "encoders/residual.py",
+    "encoders/sequence.py",
+    "encoders/sums.py",
+    "encoders/table.py",
 }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -44,9 +42,3 @@ class BagCascade(Cascade):
     def copy_residual(self, source: str, target: str) -> None:
         """Have one residual block begin where another is."""
         self.bags.residuals[target].load_state_dict(self.bags.residuals[source].state_dict())
-
-    def level_arrays(self, t: int, name: str) -> dict[str, Any]:
-        """The weights and biases of a level, as prediction reads them."""
-        level = self.level(t)
-        bias = np.zeros(level.K, np.float32) if level.bias is None else level.bias.weight.cpu().numpy()[:, 0]
-        return {f"{name}.weights": level.weights.all_rows(level.K).cpu().numpy(), f"{name}.bias": bias}

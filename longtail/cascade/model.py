@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from longtail.cascade.nearby import Nearby
 from longtail.cascade.serving import Arrays, BagFeatures, Features, near_and_classified, two_levels
+from longtail.core.errors import MissingExtraError
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs
 from longtail.core.ranking import Ranking
 from longtail.core.recipe import Recipe
 from longtail.core.texts import Texts
 from longtail.encoders.tfidf import Tfidf
+from longtail.encoders.words import UNKNOWN, Words
 from longtail.store import Saved, StoredModel
 from longtail.store.parts import unpack_csr
 
@@ -27,7 +29,9 @@ class Cascaded:
 
     def __init__(self, arrays: Arrays, meta: dict[str, Any]):
         self.arrays, self.meta = arrays, meta
-        self.encoder: Features = BagFeatures(arrays, meta["residuals"])
+        self.encoder: Features = (
+            BagFeatures(arrays, meta["residuals"]) if meta["encoder"] == "bag" else inception_features(arrays, meta)
+        )
         self.nearby = None
         if "near" in meta:
             Y = unpack_csr("near.Y", arrays)
@@ -46,11 +50,25 @@ class Cascaded:
         return sp.vstack(parts, format="csr")
 
 
+def inception_features(arrays: Arrays, meta: dict[str, Any]) -> Features:
+    """The encoder of InceptionXML; unlike bags it needs torch."""
+    try:
+        from longtail.cascade.inception import InceptionFeatures
+    except ImportError as error:
+        raise MissingExtraError("a model with InceptionXML's encoder", "deep") from error
+    return InceptionFeatures(arrays, meta["inception"])
+
+
 class CascadeModel(StoredModel):
     """What texts are read by, and the networks."""
 
     def __init__(
-        self, recipe: Recipe, labels: Labels, reader: Tfidf, parts: list[Cascaded], about: dict[str, Any] | None = None
+        self,
+        recipe: Recipe,
+        labels: Labels,
+        reader: Tfidf | Words,
+        parts: list[Cascaded],
+        about: dict[str, Any] | None = None,
     ):
         super().__init__(recipe, labels, about)
         self.reader, self.parts = reader, parts
@@ -64,15 +82,21 @@ class CascadeModel(StoredModel):
         """The mean of the networks' scores; a text without known words gets the most frequent labels."""
         if not isinstance(x, Texts):
             raise TypeError("texts are asked for")
-        rows, L = self.reader.encode(x), len(self.labels)
+        rows, L = self.encoded(x), len(self.labels)
         total = self.parts[0].scores(rows)
         for part in self.parts[1:]:
             total = total + part.scores(rows)
         total.data /= len(self.parts)
-        wordless = np.flatnonzero(np.diff(rows.indptr) == 0)
+        wordless = np.flatnonzero(np.diff(rows.indptr) == 0 if sp.issparse(rows) else ~(rows > UNKNOWN).any(1))
         if len(wordless):
             total = with_rows(total, wordless, self.labels.counts)
         return Ranking.from_csr(total, min(k, L), self.labels)
+
+    def encoded(self, x: Texts) -> Any:
+        """TF-IDF rows, or sequences of words."""
+        if isinstance(self.reader, Tfidf):
+            return self.reader.encode(x)
+        return self.reader.encode(x, self.parts[0].meta["inception"]["length"])
 
     def set_beta(self, beta: float) -> None:
         """The share of the classifier in Astec's scores."""
@@ -94,7 +118,8 @@ class CascadeModel(StoredModel):
             prefix = f"net{i}."
             own = {name.removeprefix(prefix): a for name, a in saved.arrays.items() if name.startswith(prefix)}
             parts.append(Cascaded(own, meta))
-        return cls(saved.recipe, saved.labels, Tfidf.from_state(saved.arrays, saved.meta["reader"]), parts, saved.about)
+        kind = Tfidf if parts[0].meta["encoder"] == "bag" else Words
+        return cls(saved.recipe, saved.labels, kind.from_state(saved.arrays, saved.meta["reader"]), parts, saved.about)
 
 
 def with_rows(scores: sp.csr_matrix, rows: NDArray[np.intp], counts: NDArray[Any]) -> sp.csr_matrix:

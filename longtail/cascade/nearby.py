@@ -17,8 +17,8 @@ from longtail.search.dense import Floats, nearest, unit
 class Nearby:
     """Centroids (L, D) and training points (N, D), both of unit length, and the labels of the points Y (N, L).
 
-    The similarity of a label is `share`·(cosine with its centroid) + (1 − share)·(the mean over the `neighbours` nearest
-    points of cosine · target): of each side the labels found.
+    The similarity of a label is `share`·(cosine with its centroid) + (1 − share)·(the mean over the `neighbours`
+    nearest points of cosine · target): of each side the labels found.
     """
 
     centroids: Floats

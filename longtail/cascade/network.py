@@ -56,7 +56,9 @@ class Cascade(Learner):
     labels alone they come from `static`, a shortlist for each point that was made before.
     """
 
-    def __init__(self, corpus: Corpus, encoder: nn.Module, phases: list[Phase], parents: int, mixing: Mixing | None = None):
+    def __init__(
+        self, corpus: Corpus, encoder: nn.Module, phases: list[Phase], parents: int, mixing: Mixing | None = None
+    ):
         super().__init__()
         self.corpus, self.encoder, self.phases, self.points = corpus, encoder, phases, corpus.Y.shape[0]
         self.parents, self.mixing = parents, mixing
@@ -79,7 +81,7 @@ class Cascade(Learner):
         )
         self.family = None if self.family is None else self.family.apply(fn)
         self.static = None if self.static is None else fn(self.static)
-        return super()._apply(fn, recurse)
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def set_tree(self, structure: Structure) -> None:
         """Take up the tree of a structure: targets of its clusters, and who stands below whom."""
@@ -158,6 +160,12 @@ class Cascade(Learner):
         if found is None:
             raise RuntimeError("there are no clusters yet")
         return found
+
+    def level_arrays(self, t: int, name: str) -> dict[str, Any]:
+        """The weights and biases of a level, as prediction reads them."""
+        level = self.level(t)
+        bias = np.zeros(level.K, np.float32) if level.bias is None else level.bias.weight.cpu().numpy()[:, 0]
+        return {f"{name}.weights": level.weights.all_rows(level.K).cpu().numpy(), f"{name}.bias": bias}
 
 
 def cluster(Z: Any, clusters: int, seed: int) -> LabelTree:

@@ -44,10 +44,10 @@ class BagFeatures:
         W, change, keep = (self.arrays[f"residual.{name}.{part}"] for part in ("weight", "change", "keep"))
         b = self.arrays.get(f"residual.{name}.bias", 0)
         if form == "astec":
-            return np.maximum(v @ W.T + b, 0) + v
+            return np.asarray(np.maximum(v @ W.T + b, 0) + v, np.float32)
         if form == "decaf":
             return sigmoid(change) * (np.maximum(v, 0) @ W.T + b) + sigmoid(keep) * v
-        return change * (np.maximum(v, 0) @ W.T + b) + v  # eclare
+        return np.asarray(change * (np.maximum(v, 0) @ W.T + b) + v, np.float32)  # eclare
 
 
 def sigmoid(x: Floats) -> Floats:
@@ -69,7 +69,7 @@ def dots(features: Floats, weights: Floats, candidates: NDArray[np.integer[Any]]
 
 
 def two_levels(features: dict[str, Floats], arrays: Arrays, meta: Mapping[str, Any]) -> sp.csr_matrix:
-    """σ(cluster)·σ(label) of the labels below the clusters that score best (B, L); with a graph, after a walk on each."""
+    """σ(cluster)·σ(label) of the labels below the best clusters (B, L); with a graph, after a step over it of each."""
     L = len(arrays["label.weights"])
     chances = sigmoid(features[meta["meta"]] @ arrays["meta.weights"].T + arrays["meta.bias"])  # (B, K)
     graph = unpack_csr("graph.meta", arrays)
@@ -88,7 +88,7 @@ def two_levels(features: dict[str, Floats], arrays: Arrays, meta: Mapping[str, A
 def near_and_classified(
     features: dict[str, Floats], nearby: Nearby, arrays: Arrays, meta: Mapping[str, Any]
 ) -> sp.csr_matrix:
-    """β·σ(classifier) + (1 − β)·σ(similarity) of a shortlist's labels, each divided by its largest of the row (Astec)."""
+    """β·σ(classifier) + (1 − β)·σ(similarity) of a shortlist's labels, each relative to the row's largest (Astec)."""
     candidates, alike = nearby.shortlist(features["near"])  # (B, S)
     logits = dots(features[meta["label"]], arrays["label.weights"], candidates) + arrays["label.bias"][candidates]
     beta, pad = meta["near"]["beta"], candidates < 0

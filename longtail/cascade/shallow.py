@@ -39,7 +39,9 @@ class Shallow(BagCascade):
     """Phase `surrogate`: word vectors, on clusters without free rows; `meta`: new clusters, E frozen; `labels`."""
 
     def __init__(self, corpus: Corpus, E: Table, phases: list[Phase], shape: Shape, mixing: Mixing | None = None):
-        super().__init__(corpus, BagEncoder(E, ("meta", "label"), shape.form, shape.dropout), phases, shape.beam, mixing)
+        super().__init__(
+            corpus, BagEncoder(E, ("meta", "label"), shape.form, shape.dropout), phases, shape.beam, mixing
+        )
         if corpus.texts is None:
             raise RuntimeError("label texts are needed")
         self.shape, self.texts = shape, corpus.texts

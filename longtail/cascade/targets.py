@@ -71,7 +71,7 @@ class Targets(nn.Module):
 
     def _apply(self, fn: Any, recurse: bool = True) -> Targets:
         self.bags = self.bags.apply(fn)
-        return super()._apply(fn, recurse)
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def of(self, points: Tensor) -> Truth:
         """Those of some points (B,)."""

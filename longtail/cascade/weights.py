@@ -1,12 +1,12 @@
 """Where the weight vectors of labels come from: free rows, label texts, a label graph, or a mixture of these.
 
-Each gives the rows of the labels a step needs, and nothing else: `rows(labels (U,)) → (U, d)`. Those made from texts are
-functions of rows of the word table, so gradients reach word vectors through them.
+Each gives the rows of the labels a step needs, and nothing else: `rows(labels (U,)) → (U, d)`. Those made from texts
+are functions of rows of the word table, so gradients reach word vectors through them.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,7 +60,7 @@ class FromText(LabelWeights):
 
     def _apply(self, fn: Any, recurse: bool = True) -> FromText:
         self.texts, self._frozen = self.texts.apply(fn), None
-        return super()._apply(fn, recurse)
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def rows(self, labels: Tensor) -> Tensor:
         return self.residual(self.dropout(self.vectors(labels)))
@@ -95,7 +95,7 @@ class Attended(LabelWeights):
     The parts are text, graph and (but for first phases) w_l.
     """
 
-    def __init__(self, parts: dict[Literal["text", "graph", "free"], LabelWeights]):
+    def __init__(self, parts: dict[str, LabelWeights]):
         super().__init__()
         self.parts = nn.ModuleDict(parts)
         self.width = d = next(iter(parts.values())).width

@@ -79,5 +79,5 @@ class BagEncoder(nn.Module):
         """What prediction needs of it (see `cascade.serving.BagFeatures`), and what JSON holds."""
         found = {"E": self.E.weight.cpu().numpy()}
         for name, residual in self.residuals.items():
-            found |= {f"residual.{name}.{part}": array for part, array in residual.arrays().items()}
+            found |= {f"residual.{name}.{part}": array for part, array in residual.arrays().items()}  # type: ignore[operator]
         return found, {"encoder": "bag", "residuals": dict.fromkeys(self.residuals, self.form)}

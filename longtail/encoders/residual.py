@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.nn.utils.parametrizations import spectral_norm
 
 Form = Literal["astec", "decaf", "eclare", "frugal"]
@@ -30,7 +30,7 @@ class Residual(nn.Module):
         linear = nn.Linear(D, D, bias=form in ("astec", "eclare"))
         if form == "frugal":
             nn.init.eye_(linear.weight)
-        self.linear = linear if form == "decaf" else spectral_norm(linear)
+        self.linear: Any = linear if form == "decaf" else spectral_norm(linear)
         size = {"astec": 0, "decaf": D, "eclare": 1, "frugal": 1}[form]
         self.change = nn.Parameter(torch.zeros(size) if form == "decaf" else torch.ones(size))  # a, k or α
         self.keep = nn.Parameter(torch.zeros(size) if form == "decaf" else torch.ones(size))  # b or β
@@ -38,12 +38,12 @@ class Residual(nn.Module):
     def forward(self, v: Tensor) -> Tensor:
         """The block of its form."""
         if self.form == "astec":
-            return F.relu(self.linear(v)) + v
+            return functional.relu(self.linear(v)) + v
         if self.form == "decaf":
-            return torch.sigmoid(self.change) * self.linear(F.relu(v)) + torch.sigmoid(self.keep) * v
+            return torch.sigmoid(self.change) * self.linear(functional.relu(v)) + torch.sigmoid(self.keep) * v
         if self.form == "eclare":
-            return self.change * self.linear(F.relu(v)) + v
-        return self.change * self.linear(F.gelu(v)) + self.keep * v
+            return self.change * self.linear(functional.relu(v)) + v
+        return self.change * self.linear(functional.gelu(v)) + self.keep * v
 
     @torch.no_grad()
     def arrays(self) -> dict[str, np.ndarray]:

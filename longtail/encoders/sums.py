@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 
 class Turned(NamedTuple):
@@ -28,7 +28,9 @@ def turned(at: Tensor, ptr: Tensor, width: int) -> Turned:
     if at.device.type == "cpu" and len(at) < 2**31:
         arrays = (np.arange(len(at), dtype=np.int32), at.numpy().astype(np.int32), ptr.numpy().astype(np.int32))
         columns = sp.csr_matrix(arrays, shape=(len(ptr) - 1, width)).tocsc()  # counts, where torch would sort
-        order, rows, begins = (torch.from_numpy(a.astype(np.int64)) for a in (columns.data, columns.indices, columns.indptr))
+        order, rows, begins = (
+            torch.from_numpy(a.astype(np.int64)) for a in (columns.data, columns.indices, columns.indptr)
+        )
         return Turned(order, rows, begins[:-1])
     order = at.argsort(stable=True)
     rows = torch.repeat_interleave(torch.arange(len(ptr) - 1, device=at.device), ptr.diff())
@@ -43,7 +45,7 @@ class WeightedSums(torch.autograd.Function):
     def forward(ctx: Any, vectors: Tensor, at: Tensor, ptr: Tensor, weights: Tensor) -> Tensor:
         ctx.save_for_backward(at, ptr, weights)
         ctx.width = len(vectors)
-        return F.embedding_bag(at, vectors, ptr[:-1], mode="sum", per_sample_weights=weights)
+        return functional.embedding_bag(at, vectors, ptr[:-1], mode="sum", per_sample_weights=weights)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -55,7 +57,9 @@ def added_back(grad: Tensor, at: Tensor, ptr: Tensor, weights: Tensor, width: in
     """Σ over entries of each column of weight · grad[row]: (U, d)."""
     by_column = turned(at, ptr, width)
     own = weights[by_column.order]
-    return F.embedding_bag(by_column.rows, grad.contiguous().float(), by_column.ptr, mode="sum", per_sample_weights=own)
+    return functional.embedding_bag(
+        by_column.rows, grad.contiguous().float(), by_column.ptr, mode="sum", per_sample_weights=own
+    )
 
 
 class CandidateLogits(torch.autograd.Function):
@@ -71,5 +75,5 @@ class CandidateLogits(torch.autograd.Function):
         x, vectors, at = ctx.saved_tensors
         flat, weights = at.flatten(), grads[0].float().flatten().contiguous()
         ptr = torch.arange(0, at.numel() + 1, at.shape[1], device=at.device)
-        dx = F.embedding_bag(flat, vectors.float(), ptr[:-1], mode="sum", per_sample_weights=weights)
+        dx = functional.embedding_bag(flat, vectors.float(), ptr[:-1], mode="sum", per_sample_weights=weights)
         return dx.to(x.dtype), added_back(x, flat, ptr, weights, len(vectors)).to(vectors.dtype), None

@@ -49,10 +49,10 @@ class Table(nn.Module):
         if not taken:
             return None
         if len(taken) == 1:
-            return taken[0][0], taken[0][1]  # type: ignore[return-value]
+            return taken[0][0], taken[0][1]
         unique, at = torch.cat([ids for ids, _ in taken]).unique(return_inverse=True)
         total = torch.zeros(len(unique), self.width, device=unique.device)
-        return unique, total.index_add_(0, at, torch.cat([grad for _, grad in taken]))  # type: ignore[misc]
+        return unique, total.index_add_(0, at, torch.cat([grad for _, grad in taken]))
 
 
 def compact(ids: Tensor, n: int) -> tuple[Tensor, Tensor]:

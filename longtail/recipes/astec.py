@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.parameters import param
@@ -21,16 +19,16 @@ from longtail.recipes.refit import chosen_by, validate
 if TYPE_CHECKING:
     from longtail.train.learner import Learner
 
-BETAS = tuple(np.round(np.arange(0.1, 1.0, 0.1), 1).tolist())
+BETAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True)
 class Astec(BagRecipe):
     """A text is ReLU(W v) + v, v its TF-IDF-weighted word vectors; a label has a free row of weights.
 
-    Phase I (`surrogate`) learns word vectors and residual block on clusters of labels, whose classifiers are then thrown
-    away. On these features a shortlist is made once for each point: labels with near centroids, and labels that near
-    training points have. Phase III (`labels`) trains the residual block further and the labels' classifiers, on
+    Phase I (`surrogate`) learns word vectors and residual block on clusters of labels, whose classifiers are then
+    thrown away. On these features a shortlist is made once for each point: labels with near centroids, and labels that
+    near training points have. Phase III (`labels`) trains the residual block further and the labels' classifiers, on
     shortlist and truth. A label's score is β·σ(classifier) + (1 − β)·σ(similarity), each relative to the best of its
     row; β is chosen on the validation part unless it is given. The search for what is near is exact. The paper's
     optional phase IV, a re-ranker, is left out.
@@ -68,12 +66,14 @@ class Astec(BagRecipe):
     def train_watched(self, data: Dataset, labels: Labels, validation: Dataset | None, run: Run) -> Model:
         """β last: the networks stay as they are."""
         model: Any = super().train_watched(data, labels, validation, run)
-        betas = BETAS if self.beta is None and validation is not None else (self.beta or 0.5,)
-        scores = []
-        for beta in betas:
-            model.set_beta(beta)
-            scores.append(0.0 if len(betas) == 1 else chosen_by(validate(model, validation))["mean"])
-        best = betas[int(np.argmax(scores))]
-        model.set_beta(best)
-        model.recipe = replace(self, beta=best)
+        beta = 0.5 if self.beta is None else self.beta
+        if self.beta is None and validation is not None:
+            beta = max(BETAS, key=lambda tried: self.score_with(model, tried, validation))
+        model.set_beta(beta)
+        model.recipe = replace(self, beta=beta)
         return model
+
+    def score_with(self, model: Any, beta: float, validation: Dataset) -> float:
+        """How good a model is on the validation part with this β."""
+        model.set_beta(beta)
+        return chosen_by(validate(model, validation))["mean"]

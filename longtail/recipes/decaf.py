@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Decaf(BagRecipe):
     """The weights of label l are σ(α) ⊙ R(E z_l) + σ(β) ⊙ w_l: its text z_l through the words' table, and a free row.
 
-    Three phases. `surrogate`: word vectors E, on clusters of labels whose weights come from their texts alone. Then E is
-    frozen, labels are clustered anew by their dense centroids, and `meta` trains new classifiers of the clusters.
+    Three phases. `surrogate`: word vectors E, on clusters of labels whose weights come from their texts alone. Then E
+    is frozen, labels are clustered anew by their dense centroids, and `meta` trains new classifiers of the clusters.
     `labels` trains those of the labels, on the labels of each point's best clusters and its true ones; this shortlist
     is made once. A label's score is σ(cluster)·σ(label).
     """

@@ -6,7 +6,7 @@ import hashlib
 import logging
 from abc import abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import orjson
@@ -34,7 +34,7 @@ class DeepRecipe(RefitRecipe):
     network is not trained again on what was held out for validation: the one that was scored is kept.
     """
 
-    needs = ("text",)
+    needs: ClassVar[tuple[str, ...]] = ("text",)
     keeps_to = frozenset({"device", "budget", "resume"})
     refits = False
 

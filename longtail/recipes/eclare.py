@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.core.parameters import param, param_of
 from longtail.augment import Augmentation
+from longtail.core.parameters import param, param_of
 from longtail.recipes.bags import Read
 from longtail.recipes.decaf import Decaf
 
@@ -42,7 +42,8 @@ class Eclare(Decaf):
         from longtail.cascade.shallow import Shallow, Shape
         from longtail.labels.graph import normalised, walk
 
-        settings = {"hops": self.hops, "restart": self.restart, "top": self.top, "head": self.head}
-        graph = normalised(walk(prepared.Y, seed=seed, **settings))
+        graph = normalised(
+            walk(prepared.Y, hops=self.hops, restart=self.restart, top=self.top, head=self.head, seed=seed)
+        )
         shape = Shape("eclare", self.clusters, self.beam, self.dropout, seed, graph)
         return Shallow(self.corpus(prepared), self.words(prepared), self.phases(), shape)

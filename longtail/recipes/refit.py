@@ -40,9 +40,9 @@ class RefitRecipe(DecidingRecipe, ABC):
     """`train` builds a model from a training set; `choose` fixes on the validation part what was left open.
 
     `fit` trains without the validation part, chooses and is scored on it, fits probabilities and a cut-off on it if
-    they are wanted, then (where `refits`) trains on all of train. A dev part of the corpus's own stays out of training unless
-    `run.train_on_dev`. What is trained on is augmented after the validation part is cut, so `train` and `choose` are
-    given points that the recipe's `augment` has added to.
+    they are wanted, then (where `refits`) trains on all of train. A dev part of the corpus's own stays out of training
+    unless `run.train_on_dev`. What is trained on is augmented after the validation part is cut, so `train` and `choose`
+    are given points that the recipe's `augment` has added to.
     """
 
     refits: ClassVar[bool] = True  # cheap enough to be trained twice: once to choose and be scored, once on everything

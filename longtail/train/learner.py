@@ -41,9 +41,9 @@ class Phase:
 class Learner(nn.Module, ABC):
     """An engine's network with its training points; `forward` is the loss of a batch.
 
-    Before a phase, `structure` makes what is dear (a tree, a shortlist for every point) as arrays, and `build` makes the
-    modules of the phase from it. A run that is taken up again finds the structures in its checkpoint, builds them one
-    after the other and then loads all weights.
+    Before a phase, `structure` makes what is dear (a tree, a shortlist for every point) as arrays, and `build` makes
+    the modules of the phase from it. A run that is taken up again finds the structures in its checkpoint, builds them
+    one after the other and then loads all weights.
     """
 
     phases: list[Phase]

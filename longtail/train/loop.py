@@ -144,7 +144,7 @@ class Loop:
             self.optimiser.param_groups[0]["lr"] = lr
             self.optimiser.step()
             self.optimiser.zero_grad(set_to_none=True)
-        for name, adam in self.adams.items():
+        for adam in self.adams.values():
             found = self._of_all_processes(adam.table.gradient(), adam.table.width)
             if found is not None:
                 adam.step(*found, lr)
@@ -168,8 +168,13 @@ class Loop:
         row = {"phase": phase.name, "epoch": epoch + 1} | {n: round(x, 6) for n, x in sums.means().items()}
         self.history.append(row)
         shown = ", ".join(f"{name} {value:.4g}" for name, value in row.items() if isinstance(value, float))
-        log.info("phase %s, epoch %d: %s; %.0f points/s", phase.name, epoch + 1, shown,
-                 sums.count * self.settings.batch / max(sums.seconds(), 1e-9))
+        log.info(
+            "phase %s, epoch %d: %s; %.0f points/s",
+            phase.name,
+            epoch + 1,
+            shown,
+            sums.count * self.settings.batch / max(sums.seconds(), 1e-9),
+        )
 
     def _enough(self, number: int) -> bool:
         """After an epoch of the last phase: whether validation has not become better for too long."""

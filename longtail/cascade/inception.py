@@ -1,0 +1,30 @@
+"""Prediction with InceptionXML's encoder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from longtail.cascade.serving import Arrays, Floats
+from longtail.encoders.inception import Inception, settled
+
+
+class InceptionFeatures:
+    """Sequences of words (B, T) to the features `meta` and `label`."""
+
+    def __init__(self, arrays: Arrays, shape: dict[str, Any]):
+        self.E = torch.from_numpy(np.asarray(arrays["E"]))
+        net = Inception(**shape)
+        prefix = "inception."
+        own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+        net.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in own.items()})
+        self.net = settled(net)
+
+    @torch.inference_mode()
+    def features(self, rows: NDArray[np.int32]) -> dict[str, Floats]:
+        """Word vectors, then the network."""
+        words = torch.from_numpy(np.ascontiguousarray(rows)).long()
+        return {name: feature.numpy() for name, feature in self.net(self.E[words], words > 0).items()}
