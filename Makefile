@@ -70,6 +70,7 @@ $(VENV)/.core: pyproject.toml CMakeLists.txt constraints.txt $(NATIVE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
 

@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, settings
 
 from longtail import _native
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # tests side by side have a core each; threads of torch wait for each other busily
+    os.environ.setdefault("LONGTAIL_THREADS", "1")
+
 sys.path.insert(0, str(Path(__file__).parent))  # tests share corpora.py
 
 # deadlines are off: the machine may be busy, and timings belong in bench/. Where CI is set the same cases are tried
