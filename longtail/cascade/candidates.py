@@ -59,7 +59,8 @@ def below_parents(logits: Tensor, above: Truth, truth: Truth, family: Family, k:
     """
     chances = logits.detach().float().sigmoid()  # (B, K)
     k = min(k, chances.shape[1])
-    parents = (chances + above.dense().ceil()).topk(k, sorted=False).indices  # (B, k)
+    true = 2 * above.dense().ceil()  # above 1, which is what σ is for certain ones
+    parents = (chances + true).topk(k, sorted=False).indices  # (B, k)
     candidates = family.children[parents].flatten(1)  # (B, k·W)
     found = torch.zeros_like(chances, dtype=torch.bool).scatter_(1, chances.topk(k, sorted=False).indices, True)
     recall = found[truth.rows, family.parent[truth.labels]].float().mean() if len(truth.rows) else found.new_ones(())
