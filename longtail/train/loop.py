@@ -18,7 +18,7 @@ import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
 from accelerate.state import AcceleratorState
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from longtail.core.errors import DataError
 from longtail.core.run import Run
@@ -101,6 +101,8 @@ class Loop:
         for name, table in tables.items():
             table.trainable = phase.changes(name)
         self.adams = {name: TableAdam(table) for name, table in tables.items() if table.trainable}
+        # what is frozen stays as it is: in training mode spectral norms would go on and running means move
+        self.frozen = [module for module in learner.modules() if is_frozen(module)]
         dense = [parameter for parameter in learner.parameters() if parameter.requires_grad]
         self.optimiser = torch.optim.Adam(dense, lr=phase.lr, betas=BETAS, eps=EPS) if dense else None
         self.network = self.accelerator.prepare(learner)
@@ -118,6 +120,8 @@ class Loop:
         points = batch_of(self.run.seed, number, step, self.learner.points, settings.batch)
         points = points[self.accelerator.process_index :: self.accelerator.num_processes]
         self.network.train()
+        for module in self.frozen:
+            module.eval()
         sums = Averages()
         for part in np.array_split(points, settings.accumulate):
             if not len(part):
@@ -272,6 +276,12 @@ class Averages:
     def seconds(self) -> float:
         """Since it was made."""
         return time.monotonic() - self._began
+
+
+def is_frozen(module: nn.Module) -> bool:
+    """Whether it has parameters, none of which is trained."""
+    trained = [parameter.requires_grad for parameter in module.parameters()]
+    return bool(trained) and not any(trained)
 
 
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
