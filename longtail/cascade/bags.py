@@ -18,9 +18,15 @@ BLOCK = 4096  # points encoded at a time
 class BagCascade(Cascade):
     """A cascade whose texts are bags: its encoder's features can be had for all training points."""
 
+    encoder: BagEncoder
+
     def __init__(self, corpus: Corpus, encoder: BagEncoder, phases: list[Phase], parents: int, mixing: Mixing | None):
         super().__init__(corpus, encoder, phases, parents, mixing)
-        self.bags = encoder
+
+    @property
+    def bags(self) -> BagEncoder:
+        """The encoder; a second attribute would be saved a second time."""
+        return self.encoder
 
     def rows_of_points(self) -> sp.csr_matrix:
         """The TF-IDF rows of the training points (N, V)."""

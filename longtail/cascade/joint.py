@@ -41,6 +41,8 @@ class Joint(Cascade):
     which labels are clustered anew by the vectors of their texts and free rows start at these.
     """
 
+    encoder: SequenceEncoder
+
     def __init__(
         self,
         corpus: Corpus,
@@ -50,7 +52,12 @@ class Joint(Cascade):
         mixing: Mixing | None = None,
     ):
         super().__init__(corpus, encoder, phases, 1, mixing)
-        self.shape, self.sequences = shape, encoder
+        self.shape = shape
+
+    @property
+    def sequences(self) -> SequenceEncoder:
+        """The encoder; a second attribute would be saved a second time."""
+        return self.encoder
 
     def structure(self, phase: Phase) -> Structure:
         """Clusters of TF-IDF centroids; after a phase on texts, of z¹ = E z."""
