@@ -5,9 +5,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import erf, expit
+from scipy.special import expit
 
 torch = pytest.importorskip("torch")
+
+from cascade_literal import label_weights, residual, stirred  # noqa: E402
 
 from longtail.cascade import level as level_module  # noqa: E402
 from longtail.cascade.candidates import Family, below_parents, children_of, with_truth  # noqa: E402
@@ -109,13 +111,13 @@ def test_candidates_below_parents(seed: int, B: int, L: int, clusters: int, k: i
     hits = []
     for b in range(B):
         true = {int(nodes[label]) for label in Y[b].indices}
-        order = sorted(range(K), key=lambda node: (node not in true, -logits[b, node]))  # noqa: B023
+        order = sorted(range(K), key=lambda node: (node not in true, -logits[b, node]))
         chosen = set(order[:k])
         expected = sorted(np.flatnonzero(np.isin(nodes, list(chosen))).tolist())
         row = found.candidates[b].numpy()
         assert sorted(row[row >= 0].tolist()) == expected
         assert found.counted[b].tolist() == (row >= 0).astype(float).tolist()
-        by_score = set(sorted(range(K), key=lambda node: -logits[b, node])[:k])  # noqa: B023
+        by_score = set(sorted(range(K), key=lambda node: -logits[b, node])[:k])
         hits += [float(nodes[label] in by_score) for label in Y[b].indices]
     assert float(found.recall) == pytest.approx(np.mean(hits) if hits else 1.0)
 
@@ -173,32 +175,6 @@ def test_cross_entropy_of_what_is_counted(seed: int, B: int, C: int) -> None:
 
 
 # --- residual blocks and label weights
-
-
-def gelu(x: np.ndarray) -> np.ndarray:
-    return x * (1 + erf(x / np.sqrt(2))) / 2
-
-
-def residual(block: Residual, v: np.ndarray) -> np.ndarray:
-    """The table of docs and spec, with W bounded by the norm that the block's own power iteration has found."""
-    W = block.linear.weight.detach().double().numpy()
-    bias = 0 if block.linear.bias is None else block.linear.bias.detach().double().numpy()
-    change, keep = block.change.detach().double().numpy(), block.keep.detach().double().numpy()
-    if block.form == "astec":
-        return np.maximum(v @ W.T + bias, 0) + v
-    if block.form == "decaf":
-        return expit(change) * (np.maximum(v, 0) @ W.T) + expit(keep) * v
-    if block.form == "eclare":
-        return change * (np.maximum(v, 0) @ W.T + bias) + v
-    return change * (gelu(v) @ W.T) + keep * v
-
-
-def stirred(module: torch.nn.Module, seed: int = 0) -> None:
-    """Parameters away from where they begin, so that each shows."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.5)
 
 
 FORMS = ["astec", "decaf", "eclare", "frugal"]
@@ -260,25 +236,7 @@ def kinds(E: Table) -> dict[str, LabelWeights]:
 
 
 def written_out(weights: LabelWeights, E: np.ndarray) -> np.ndarray:
-    """The weights of all labels (L, d) by the formulas of docs/decisions and spec."""
-    if isinstance(weights, Free):
-        return weights.table.weight.double().numpy()
-    if isinstance(weights, FromText):
-        Z = sp.csr_matrix((weights.texts.weights, weights.texts.words, weights.texts.ptr), shape=(LABELS, WORDS))
-        return residual(weights.residual, Z.toarray().astype(np.float64) @ E)
-    if isinstance(weights, Added):
-        alpha, beta = (expit(p.detach().double().numpy()) for p in (weights.alpha, weights.beta))
-        return alpha * written_out(weights.text, E) + beta * written_out(weights.free, E)
-    assert isinstance(weights, Attended)
-    parts = [written_out(part, E) for part in weights.parts.values()]
-    P = weights.project.weight.detach().double().numpy()
-    T, bias = (p.detach().double().numpy() for p in (weights.attend.weight, weights.attend.bias))
-    rows = np.empty((LABELS, D))
-    for label in range(LABELS):
-        scores = T @ np.concatenate([P @ part[label] for part in parts]) + bias
-        share = np.exp(scores) / np.exp(scores).sum()
-        rows[label] = sum(a * part[label] for a, part in zip(share, parts, strict=True))
-    return rows
+    return label_weights(weights, E, {"text": texts().toarray(), "graph": texts(2).toarray()})
 
 
 KINDS = list(kinds(Table.random(WORDS, D, 1.0)))

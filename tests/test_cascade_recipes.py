@@ -1,0 +1,361 @@
+"""Astec, DECAF, ECLARE, InceptionXML and InceptionXML-LF: losses and scores against their formulas written out."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from corpora import topic_corpus
+from scipy.special import expit
+
+torch = pytest.importorskip("torch")
+
+from cascade_literal import cross_entropy, doubles, label_weights, residual, stirred, top, unit  # noqa: E402
+
+import longtail  # noqa: E402
+from longtail.core.run import Run  # noqa: E402
+from longtail.data.corpus import Corpus  # noqa: E402
+from longtail.train.loop import Loop  # noqa: E402
+from longtail.train.settings import LoopParameters  # noqa: E402
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "astec": {"clusters": 3, "neighbours": 5, "shortlist": 2, "dimension": 8},
+    "decaf": {"clusters": 3, "beam": 1, "dimension": 8},
+    "eclare": {"clusters": 3, "beam": 2, "dimension": 8},
+    "inceptionxml": {"clusters": 3, "shortlist": 2, "dimension": 64, "length": 12},
+    "inceptionxml-lf": {"clusters": 3, "shortlist": 2, "dimension": 64, "length": 12},
+}
+BAGS = ["astec", "decaf", "eclare"]
+POINTS = np.array([0, 10, 3, 20, 7, 30, 41, 5])  # in `topic_corpus(ignore=True)` every tenth has an ignored pair
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return topic_corpus(60, ignore=True)
+
+
+class Stage:
+    """A network in one of its phases, in eval mode, and what its formulas read, in doubles."""
+
+    def __init__(self, name: str, learner: Any, phase: Any, prepared: Any):
+        self.name, self.learner, self.phase = name, learner, phase
+        self.Y = prepared.Y.toarray()
+        self.ignore = np.zeros_like(self.Y) if prepared.ignore is None else prepared.ignore.toarray()
+        self.E = doubles(learner.encoder.E.weight)
+        self.texts = None if learner.corpus.texts is None else learner.corpus.texts.toarray().astype(np.float64)
+        graph = getattr(learner.shape, "graph", None)
+        self.graph = None if graph is None else graph.toarray().astype(np.float64)
+        self.nodes = learner.tree.nodes(0)
+        self.K = int(self.nodes.max()) + 1
+
+    def features(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        tokens = self.learner.corpus.tokens.take(torch.from_numpy(points))
+        return self.features_of(tokens)
+
+    def features_of(self, tokens: Any) -> dict[str, np.ndarray]:
+        if self.name in BAGS:
+            X = sp.csr_matrix((tokens.weights, tokens.words, tokens.ptr), shape=(len(tokens), tokens.vocabulary))
+            v = X.toarray().astype(np.float64) @ self.E
+            return {name: residual(block, v) for name, block in self.learner.encoder.residuals.items()}
+        with torch.no_grad():  # its own formulas: test_inception.py
+            return {name: doubles(x) for name, x in self.learner.encoder(tokens).items()}
+
+    def cluster_texts(self) -> dict[str, np.ndarray]:
+        """Of a cluster the texts of its labels, added up; of the graph what clusters have of it."""
+        assert self.texts is not None
+        C = np.zeros((self.K, len(self.nodes)))
+        C[self.nodes, np.arange(len(self.nodes))] = 1
+        Z = unit(C @ self.texts)
+        if self.graph is None:
+            return {"text": Z}
+        G = unit(C @ self.graph @ C.T)
+        return {"text": Z, "graph": G @ Z, "G": G}
+
+    def label_texts(self) -> dict[str, np.ndarray]:
+        if self.texts is None:
+            return {}
+        return {"text": self.texts} | ({} if self.graph is None else {"graph": self.graph @ self.texts})
+
+    def logits(self, t: int, features: dict[str, np.ndarray]) -> np.ndarray:
+        level = self.learner.level(t)
+        texts = self.label_texts() if t == 1 else self.cluster_texts() if self.name in ("decaf", "eclare") else {}
+        W = label_weights(level.weights, self.E, texts)
+        bias = 0 if level.bias is None else doubles(level.bias.weight)[:, 0]
+        name = {"astec": ("near", "text")}.get(self.name, ("meta", "label"))[t]
+        return features[name] @ W.T + bias
+
+    def cluster_loss(self, points: np.ndarray) -> float:
+        logits, total = self.logits(0, self.features(points)), 0.0
+        for b, i in enumerate(points):
+            for k in range(self.K):
+                total += cross_entropy(logits[b, k], self.Y[i, self.nodes == k].max())
+        return total / (len(points) * self.K)
+
+    def label_loss(self, points: np.ndarray) -> float:
+        logits, each = self.logits(1, self.features(points)), []
+        for b, i in enumerate(points):
+            counted = [label for label in self.candidates(i) if not self.ignore[i, label]]
+            each += [cross_entropy(logits[b, label], self.Y[i, label]) for label in counted]
+        return float(np.mean(each))
+
+    def candidates(self, i: int) -> set[int]:
+        true = set(np.flatnonzero(self.Y[i]).tolist())
+        if self.name == "astec":
+            return true | self.near(i)
+        scores = self.logits(0, self.features(np.array([i])))[0]
+        if self.name in ("decaf", "eclare"):
+            best = np.argsort(-scores, kind="stable")[: self.learner.shape.beam]
+            return true | set(np.flatnonzero(np.isin(self.nodes, best)).tolist())
+        first = {int(self.nodes[label]) for label in true}
+        best = sorted(range(self.K), key=lambda k: (k not in first, -scores[k]))[: self.learner.parents]
+        return set(np.flatnonzero(np.isin(self.nodes, best)).tolist())
+
+    def near(self, i: int) -> set[int]:
+        """Astec's shortlist of a training point, which is no neighbour of its own."""
+        similar = self.similarities(unit(self.features(np.arange(len(self.Y)))["near"])[i], own=i)
+        best = np.argsort(-similar, kind="stable")[: self.learner.shape.shortlist]
+        return set(best[similar[best] > 0].tolist())
+
+    def similarities(self, x: np.ndarray, own: int | None = None) -> np.ndarray:
+        """0.075 · cosine with the nearest centroids + 0.925 · mean over the nearest points of cosine · target."""
+        points = unit(self.features(np.arange(len(self.Y)))["near"])
+        shape, cosines = self.learner.shape, points @ x
+        if own is not None:
+            cosines[own] = -np.inf
+        votes = np.zeros(self.Y.shape[1])
+        for j in np.argsort(-cosines)[: shape.neighbours]:
+            votes += cosines[j] * self.Y[j] / shape.neighbours
+        to_centroids = unit(self.Y.T @ points) @ x
+        return np.maximum(0.075 * top(to_centroids, shape.shortlist) + 0.925 * votes, 0)
+
+
+def stages(name: str, corpus: Corpus, **changed: Any) -> Iterator[Stage]:
+    """One phase after the other, each built on what the one before left; what it trains is moved at random."""
+    recipe: Any = longtail.recipe(name, **{**SETTINGS[name], "dropout": 0.0, **changed})
+    prepared = recipe.prepare(corpus.train, corpus.labels, Run())
+    torch.manual_seed(1)
+    learner = recipe.learner(prepared, 0)
+    loop = Loop(learner, LoopParameters(batch=16), Run(device="cpu"))
+    for number, phase in enumerate(learner.phases):
+        learner.build(phase, learner.structure(phase))
+        loop._start(phase)
+        stirred(learner, by=0.1)
+        for table in learner.tables().values():
+            if table.trainable:
+                table.weight.add_(torch.randn(table.weight.shape) * 0.3)
+        loop._step(number, 0)  # a power iteration, among others
+        learner.eval()
+        yield Stage(name, learner, phase, prepared)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_loss_of_each_phase(name: str, corpus: Corpus) -> None:
+    seen = []
+    for stage in stages(name, corpus):
+        loss, figures = stage.learner(torch.from_numpy(POINTS), stage.phase, 0.0)
+        expected = 0.0
+        if 0 in stage.phase.levels:
+            expected += stage.cluster_loss(POINTS)
+        if 1 in stage.phase.levels:
+            expected += stage.label_loss(POINTS)
+            assert 0 <= float(figures["shortlist recall"]) <= 1
+        assert float(loss.detach()) == pytest.approx(expected, rel=1e-4), stage.phase.name
+        seen.append((stage.phase.name, stage.phase.levels))
+    assert (
+        seen
+        == {
+            "astec": [("surrogate", (0,)), ("labels", (1,))],
+            "decaf": [("surrogate", (0,)), ("meta", (0,)), ("labels", (1,))],
+            "eclare": [("surrogate", (0,)), ("meta", (0,)), ("labels", (1,))],
+            "inceptionxml": [("joint", (0, 1))],
+            "inceptionxml-lf": [("texts", (0, 1)), ("joint", (0, 1))],
+        }[name]
+    )
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_a_phase_trains(name: str, corpus: Corpus) -> None:
+    """By the papers: word vectors move in first phases, and in all of InceptionXML's."""
+    moved = {}
+    for stage in stages(name, corpus):
+        before = {n: tensor.clone() for n, tensor in stage.learner.state_dict().items()}
+        loop = Loop(stage.learner, LoopParameters(batch=16), Run(device="cpu"))
+        loop._start(stage.phase)
+        loop._step(stage.learner.phases.index(stage.phase), 1)
+        after = stage.learner.state_dict()
+        moved[stage.phase.name] = {n for n, tensor in after.items() if not torch.equal(tensor, before[n])}
+    for phase, names in moved.items():
+        words = "encoder.E.weight" in names
+        assert words == (phase in ("surrogate", "texts", "joint")), phase
+    if name in ("decaf", "eclare"):
+        assert not any("free" in n for n in moved["surrogate"]) and any("free" in n for n in moved["meta"])
+        assert all(n.startswith(("encoder.residuals.label.", "levels.1.")) for n in moved["labels"])
+        assert all(n.startswith(("encoder.residuals.meta.", "levels.0.")) for n in moved["meta"])
+    if name == "astec":
+        assert all(n.startswith(("encoder.residuals.text.", "levels.1.")) for n in moved["labels"])
+    if name == "inceptionxml-lf":
+        assert not any("free" in n for n in moved["texts"]) and any("free" in n for n in moved["joint"])
+
+
+@pytest.mark.parametrize("name", ["decaf", "eclare", "inceptionxml-lf"])
+def test_where_free_rows_begin(name: str, corpus: Corpus) -> None:
+    recipe: Any = longtail.recipe(name, **SETTINGS[name])
+    prepared = recipe.prepare(corpus.train, corpus.labels, Run())
+    learner = recipe.learner(prepared, 0)
+    for phase in learner.phases:
+        learner.build(phase, learner.structure(phase))
+    E, Z = doubles(learner.encoder.E.weight), learner.corpus.texts.toarray()
+    weights = learner.level(1).weights
+    found = doubles((weights.free if name == "decaf" else weights.parts["free"]).table.weight)
+    if name == "decaf":
+        assert np.abs(found).max() < 0.2
+    else:  # z¹ = E z; in ECLARE joined by the graph
+        Z = Z if name == "inceptionxml-lf" else learner.shape.graph.toarray() @ Z
+        np.testing.assert_allclose(found, Z @ E, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_ignored_pairs_train_no_label(name: str, corpus: Corpus) -> None:
+    stage = list(stages(name, corpus))[-1]
+    found = [i for i in np.flatnonzero(stage.ignore.any(1)) if stage.ignore[i, list(stage.candidates(i))].any()]
+    point = int(found[0])
+    label = int(np.flatnonzero(stage.ignore[point])[0])
+    stage.learner.zero_grad()
+    for table in stage.learner.tables().values():
+        table.gradient()
+    stage.learner(torch.tensor([point]), stage.phase, 0.0)[0].backward()
+    (table,) = [t for n, t in stage.learner.tables().items() if n.startswith("levels.1.") and n.endswith("table")]
+    ids, gradient = table.gradient()
+    whole = torch.zeros(len(table), table.width).index_add_(0, ids, gradient).abs().sum(1)
+    assert whole[label] == 0
+    counted = [other for other in stage.candidates(point) if other != label]
+    assert counted and all(whole[other] > 0 for other in counted)
+
+
+# --- prediction
+
+
+def fitted(name: str, corpus: Corpus, **changed: Any) -> tuple[Any, Any, Any]:
+    """The model, and the network it was made of."""
+    recipe: Any = longtail.recipe(name, **{**SETTINGS[name], "min_steps": 12, "steps": 36, "batch": 32, **changed})
+    kept = []
+    with pytest.MonkeyPatch.context() as patch:
+        plain = type(recipe).learner
+        patch.setattr(
+            type(recipe), "learner", lambda self, p, seed: kept.append((plain(self, p, seed), p)) or kept[-1][0]
+        )
+        model = recipe.fit(corpus, Run(device="cpu", seed=3))
+    return model, *kept[-1]
+
+
+def walked(scores: np.ndarray, graph: np.ndarray, k: int) -> np.ndarray:
+    return np.stack([row / 2 + top(row @ graph, k) / 2 for row in scores])
+
+
+def scores_of(stage: Stage, tokens: Any, beta: float) -> np.ndarray:
+    """Of all labels (N, L), 0 for those that are no candidates."""
+    features = stage.features_of(tokens)
+    labels = expit(stage.logits(1, features))
+    found = np.zeros_like(labels)
+    if stage.name == "astec":
+        for b, x in enumerate(unit(features["near"])):
+            similar = stage.similarities(x)
+            best = [j for j in np.argsort(-similar, kind="stable")[: stage.learner.shape.shortlist] if similar[j] > 0]
+            own, near = labels[b, best], expit(similar[best])
+            found[b, best] = beta * own / own.max() + (1 - beta) * near / near.max()
+        return found
+    clusters = expit(stage.logits(0, features))
+    if stage.name == "eclare":
+        kept = np.stack([top(row, stage.learner.parents) for row in clusters])
+        clusters = walked(kept, stage.cluster_texts()["G"], stage.learner.parents)
+    for b, row in enumerate(clusters):
+        for k in np.argsort(-row, kind="stable")[: stage.learner.parents]:
+            below = np.flatnonzero(stage.nodes == k)
+            found[b, below] = row[k] * labels[b, below]
+    return walked(found, stage.graph, 200) if stage.name == "eclare" else found
+
+
+@pytest.fixture(scope="module", params=list(SETTINGS))
+def trained(request: pytest.FixtureRequest, corpus: Corpus) -> tuple[Any, Any, Any]:
+    return fitted(request.param, corpus)
+
+
+def test_scores_of_the_saved_model(trained: tuple[Any, Any, Any], corpus: Corpus, tmp_path: Path) -> None:
+    model, learner, prepared = trained
+    model.save(tmp_path / "model")
+    loaded: Any = longtail.load(tmp_path / "model")
+    stage = Stage(model.recipe.name, learner.eval(), learner.phases[-1], prepared)
+    assert corpus.test is not None
+    rows = loaded.encoded(corpus.test.texts)
+    if model.recipe.name in BAGS:
+        from longtail.encoders.bag import Bags
+
+        tokens: Any = Bags.of(rows)
+    else:
+        from longtail.encoders.sequence import Sequences
+
+        tokens = Sequences(torch.from_numpy(np.array(rows)).long())
+    beta = model.recipe.beta if model.recipe.name == "astec" else 0.0
+    expected = scores_of(stage, tokens, beta)
+    found = loaded.predict(corpus.test.texts, len(corpus.labels))
+    for b, (labels, scores) in enumerate(zip(found.indices, found.scores, strict=True)):
+        named = labels[labels >= 0]
+        np.testing.assert_allclose(scores[labels >= 0], expected[b, named], rtol=1e-3, atol=1e-5)
+        assert set(np.flatnonzero(expected[b] > 1e-6).tolist()) <= set(named.tolist())
+    assert np.array_equal(found.scores, model.predict(corpus.test.texts, len(corpus.labels)).scores)
+
+
+def test_a_text_without_known_words_gets_frequent_labels(trained: tuple[Any, Any, Any], corpus: Corpus) -> None:
+    model = trained[0]
+    found = model.predict(["zyzzyva", ""], 2)
+    frequent = np.argsort(-model.labels.counts, kind="stable")[:2]
+    assert sorted(model.labels.counts[found.indices[0]]) == sorted(model.labels.counts[frequent])
+    assert np.array_equal(found.indices[0], found.indices[1])
+
+
+def test_networks_of_several_trees_are_averaged(corpus: Corpus) -> None:
+    model = fitted("decaf", corpus, trees=2)[0]
+    assert corpus.test is not None
+    rows = model.encoded(corpus.test.texts)
+    one, other = (part.scores(rows).toarray() for part in model.parts)
+    assert not np.allclose(one, other)
+    found = model.predict(corpus.test.texts, 6).to_csr().toarray()
+    np.testing.assert_allclose(found, (one + other) / 2, rtol=1e-5, atol=1e-6)
+
+
+WITHOUT_TORCH = """
+import sys
+for name in ("torch", "accelerate", "transformers", "safetensors"):
+    sys.modules[name] = None
+import numpy as np
+import longtail
+model = longtail.load(sys.argv[1])
+np.save(sys.argv[2], model.predict(["boat wind flour", "pawn rose"], 5).scores)
+"""
+
+
+def test_bags_predict_without_torch(trained: tuple[Any, Any, Any], tmp_path: Path) -> None:
+    model = trained[0]
+    model.save(tmp_path / "model")
+    command = [sys.executable, "-c", WITHOUT_TORCH, str(tmp_path / "model"), str(tmp_path / "scores.npy")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if model.recipe.name not in BAGS:
+        assert done.returncode and "MissingExtraError" in done.stderr and "deep" in done.stderr
+        return
+    assert done.returncode == 0, done.stderr
+    expected = model.predict(["boat wind flour", "pawn rose"], 5).scores
+    assert np.array_equal(np.load(tmp_path / "scores.npy"), expected)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_papers_settings_run(name: str, corpus: Corpus) -> None:
+    model = longtail.recipe(name, steps=50).fit(corpus, Run(device="cpu"))
+    history = model.about["training"]
+    assert all(np.isfinite(row["loss"]) for row in history)
+    assert corpus.test is not None
+    scores = model.predict(corpus.test.texts, 5).scores
+    assert np.isfinite(scores).all() and (scores >= 0).all()
