@@ -118,7 +118,7 @@ class Loop:
         phase, settings = self.learner.phases[number], self.settings
         seed_everything(self.run.seed, number, step)
         points = batch_of(self.run.seed, number, step, self.learner.points, settings.batch)
-        points = points[self.accelerator.process_index :: self.accelerator.num_processes]
+        points = share_of(points, self.accelerator.process_index, self.accelerator.num_processes)
         self.network.train()
         for module in self.frozen:
             module.eval()
@@ -293,6 +293,11 @@ def batch_of(seed: int, phase: int, step: int, points: int, size: int) -> NDArra
     """The points of a step: each epoch goes through all of them in an order of its own."""
     epoch, number = divmod(step, -(-points // size))
     return order_of(seed, phase, epoch, points)[number * size : (number + 1) * size]
+
+
+def share_of(points: NDArray[np.int64], process: int, processes: int) -> NDArray[np.int64]:
+    """Those of a process: as many as every other has, since they wait for each other; so some may be there twice."""
+    return np.resize(points, -(-len(points) // processes) * processes)[process::processes]
 
 
 @functools.lru_cache(maxsize=1)
