@@ -1,0 +1,455 @@
+"""The training loop: taken up again to the bit, in parts, in several processes, and its ends."""
+
+import functools
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from corpora import topic_corpus
+
+torch = pytest.importorskip("torch")
+
+import longtail  # noqa: E402
+from longtail.cli.main import main  # noqa: E402
+from longtail.core.errors import DataError  # noqa: E402
+from longtail.core.run import Run  # noqa: E402
+from longtail.data.corpus import Corpus  # noqa: E402
+from longtail.data.write import write  # noqa: E402
+from longtail.train import checkpoint  # noqa: E402
+from longtail.train.learner import Phase, steps_of  # noqa: E402
+from longtail.train.loop import Averages, Loop, batch_of, share_of  # noqa: E402
+from longtail.train.settings import LoopParameters  # noqa: E402
+
+BATCH = 8
+SMALL: dict[str, Any] = {"clusters": 3, "batch": BATCH, "min_steps": 1}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "astec": SMALL | {"dimension": 8, "shortlist": 3, "neighbours": 5, "surrogate_epochs": 2, "epochs": 2},
+    "decaf": SMALL | {"dimension": 8, "beam": 1, "surrogate_epochs": 1, "epochs": 2},
+    "eclare": SMALL | {"dimension": 8, "beam": 2, "surrogate_epochs": 1, "epochs": 2},
+    "inceptionxml": SMALL | {"dimension": 64, "length": 8, "shortlist": 2, "epochs": 3, "detached": 1},
+    "inceptionxml-lf": SMALL | {"dimension": 64, "length": 8, "shortlist": 2, "epochs": 2},
+}
+PHASES = {"astec": 2, "decaf": 3, "eclare": 3, "inceptionxml": 1, "inceptionxml-lf": 2}
+
+
+class StoppedError(Exception):
+    """As if the machine had been switched off."""
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return topic_corpus(60)
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint after every step."""
+    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", float("inf"))
+
+
+def fit(name: str, corpus: Corpus, run: Run, **changed: Any) -> Any:
+    return longtail.recipe(name, **{**SETTINGS[name], **changed}).fit(corpus, run)
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, phase: int, step: int) -> list[tuple[int, int]]:
+    """Break training before this step of this phase; what was done until then."""
+    plain, done = Loop._step, []
+
+    def broken(self: Loop, number: int, at: int) -> dict[str, float]:
+        if (number, at) == (phase, step):
+            raise StoppedError
+        done.append((number, at))
+        return plain(self, number, at)
+
+    monkeypatch.setattr(Loop, "_step", broken)
+    return done
+
+
+def same(one: Any, other: Any) -> None:
+    mine, theirs = one.state()[0], other.state()[0]
+    assert mine.keys() == theirs.keys()
+    for name in mine:
+        assert np.array_equal(mine[name], theirs[name]), name
+    assert one.about["training"] == other.about["training"]
+
+
+CASES = [(name, phase) for name, phases in PHASES.items() for phase in range(phases)]
+
+
+@functools.cache
+def unbroken(name: str, patience: int | None) -> Any:
+    return fit(name, topic_corpus(60), Run(device="cpu", seed=5), patience=patience)
+
+
+# validation is looked at in the last phase alone
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize(
+    ("name", "phase", "patience"),
+    [(name, phase, p) for name, phase in CASES for p in (None, 1) if p is None or phase + 1 == PHASES[name]],
+)
+def test_a_broken_training_goes_on_to_the_bit(
+    name: str, phase: int, patience: int | None, corpus: Corpus, tmp_path: Path
+) -> None:
+    whole = unbroken(name, patience)
+    run = Run(device="cpu", seed=5, folder=tmp_path / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        before = stop_at(patch, phase, 2)  # in mid-epoch: 30 points in batches of 8 are 4 steps
+        with pytest.raises(StoppedError):
+            fit(name, corpus, run, patience=patience)
+    with pytest.MonkeyPatch.context() as patch:
+        after = stop_at(patch, -1, -1)
+        again = Run(device="cpu", seed=5, folder=tmp_path / "run", resume=True)
+        resumed = fit(name, corpus, again, patience=patience)
+    assert before[-1] == (phase, 1) and after[0] == (phase, 2), "nothing is done twice"
+    same(whole, resumed)
+
+
+def test_steps_after_the_last_checkpoint_are_done_again(corpus: Corpus, tmp_path: Path) -> None:
+    whole = fit("decaf", corpus, Run(device="cpu"))
+    with pytest.MonkeyPatch.context() as patch:
+        asked = []
+        patch.setattr(checkpoint.Checkpoint, "due", lambda self: asked.append(1) or len(asked) == 7)
+        stop_at(patch, 1, 6)
+        with pytest.raises(StoppedError):
+            fit("decaf", corpus, Run(device="cpu", folder=tmp_path / "run"))
+    with pytest.MonkeyPatch.context() as patch:
+        after = stop_at(patch, -1, -1)
+        resumed = fit("decaf", corpus, Run(device="cpu", folder=tmp_path / "run", resume=True))
+    assert after[0] == (1, 3)
+    same(whole, resumed)
+
+
+@pytest.mark.usefixtures("often")
+def test_stopped_after_the_last_step(corpus: Corpus, tmp_path: Path) -> None:
+    """Nothing is left to be trained; of two networks the first is not trained again."""
+    whole = fit("decaf", corpus, Run(device="cpu"), trees=2)
+    with pytest.MonkeyPatch.context() as patch:
+        plain = Loop.train
+        patch.setattr(Loop, "train", lambda self: (plain(self), (_ for _ in ()).throw(StoppedError))[0])
+        with pytest.raises(StoppedError):
+            fit("decaf", corpus, Run(device="cpu", folder=tmp_path / "run"), trees=2)
+    with pytest.MonkeyPatch.context() as patch:
+        after = stop_at(patch, -1, -1)
+        resumed = fit("decaf", corpus, Run(device="cpu", folder=tmp_path / "run", resume=True), trees=2)
+    assert after.count((0, 0)) == 1
+    same(whole, resumed)
+
+
+@pytest.mark.usefixtures("often")
+def test_other_settings_begin_at_the_beginning(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(patch, 1, 2)
+        with pytest.raises(StoppedError):
+            fit("decaf", corpus, Run(device="cpu", folder=tmp_path / "run"))
+    for run, changed in ((Run(seed=1), {}), (Run(), {"lr": 0.01})):
+        with pytest.MonkeyPatch.context() as patch:
+            after = stop_at(patch, -1, -1)
+            own = Run(device="cpu", seed=run.seed, folder=tmp_path / "run", resume=True)
+            fit("decaf", corpus, own, **changed)
+        assert after[0] == (0, 0)
+
+
+# a training that keeps each step, and dies before one of them
+KILLED = """
+import os, signal
+from longtail.cli.main import main
+from longtail.train import checkpoint
+from longtail.train.loop import Loop
+checkpoint.EVERY, checkpoint.SHARE = 0.0, float("inf")
+plain = Loop._step
+def killed(self, number, step):
+    if step == {step}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(self, number, step)
+Loop._step = killed
+main({arguments!r})
+"""
+
+
+def test_a_killed_command_is_taken_up_again(corpus: Corpus, tmp_path: Path) -> None:
+    data, model, whole = tmp_path / "data", tmp_path / "model", tmp_path / "whole"
+    write(corpus, data, to="jsonl")
+    chosen = [f"--set={key}={value}" for key, value in SETTINGS["inceptionxml"].items()]
+    arguments = ["train", str(data), "--recipe", "inceptionxml", *chosen, "--device", "cpu", "--quiet"]
+    assert main([*arguments, "--out", str(whole)]) == 0
+    arguments += ["--out", str(model)]
+    died = subprocess.run([sys.executable, "-c", KILLED.format(step=6, arguments=arguments)], capture_output=True)
+    assert died.returncode == -signal.SIGKILL, died.stderr.decode()
+    assert len(list((model / ".run").iterdir())) == 1
+    with pytest.MonkeyPatch.context() as patch:
+        after = stop_at(patch, -1, -1)
+        assert main([*arguments, "--resume"]) == 0
+    assert after[0] == (0, 6)
+    assert not (model / ".run").exists(), "what a finished training no longer needs"
+    one, other = longtail.load(whole), longtail.load(model)
+    same(one, other)
+    assert one.about["validation"] == other.about["validation"]
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment(corpus: Corpus, tmp_path: Path) -> None:
+    """Also while a checkpoint is being written."""
+    data, model, whole = tmp_path / "data", tmp_path / "model", tmp_path / "whole"
+    write(corpus, data, to="jsonl")
+    chosen = [f"--set={key}={value}" for key, value in (SETTINGS["inceptionxml"] | {"epochs": 20}).items()]
+    arguments = ["train", str(data), "--recipe", "inceptionxml", *chosen, "--device", "cpu", "--quiet"]
+    assert main([*arguments, "--out", str(whole)]) == 0
+    arguments += ["--out", str(model), "--resume"]
+    script, rng, kills = KILLED.format(step=-1, arguments=arguments), np.random.default_rng(0), 0
+    for _ in range(12):
+        process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
+        try:
+            if process.wait(timeout=float(rng.uniform(3, 6))) == 0:
+                break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+    assert kills
+    if not (model / "model.json").exists():
+        assert main(arguments) == 0
+    same(longtail.load(whole), longtail.load(model))
+
+
+# --- steps
+
+
+def learner_of(name: str, corpus: Corpus, **changed: Any) -> Any:
+    recipe: Any = longtail.recipe(name, **{**SETTINGS[name], "dropout": 0.0, **changed})
+    torch.manual_seed(0)
+    return recipe.learner(recipe.prepare(corpus.train, corpus.labels, Run()), 0)
+
+
+def gradients(loop: Loop, number: int, step: int) -> dict[str, torch.Tensor]:
+    """Those of a step, of parameters and of tables, which are not moved."""
+    found: dict[str, torch.Tensor] = {}
+
+    def seen(self: Loop, lr: float) -> None:
+        found.update({n: p.grad.clone() for n, p in self.learner.named_parameters() if p.grad is not None})
+        for name, table in self.learner.tables().items():
+            own = table.gradient()
+            if own is not None:
+                found[name] = torch.zeros_like(table.weight).index_add_(0, *own)
+        self.learner.zero_grad()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Loop, "_move", seen)
+        loop._step(number, step)
+    return found
+
+
+def test_in_parts_the_gradient_is_that_of_the_whole(corpus: Corpus) -> None:
+    """DECAF: no batch norm, no spectral norm, dropout 0."""
+    learner = learner_of("decaf", corpus)
+    for number, phase in enumerate(learner.phases):
+        learner.build(phase, learner.structure(phase))
+        found = []
+        for accumulate in (1, 4):
+            loop = Loop(learner, LoopParameters(batch=20, accumulate=accumulate), Run(device="cpu"))
+            loop._start(phase)
+            found.append(gradients(loop, number, 0))
+        whole, parts = found
+        assert whole.keys() == parts.keys() and any(t.abs().sum() for t in whole.values())
+        for name, tensor in whole.items():
+            if phase.levels == (0,):
+                torch.testing.assert_close(parts[name], tensor, rtol=1e-4, atol=1e-7)
+            else:  # the mean is over the candidates of each part, of which there are not equally many
+                alike = torch.cosine_similarity(parts[name].flatten(), tensor.flatten(), 0)
+                assert alike > 0.95 and parts[name].norm() == pytest.approx(float(tensor.norm()), rel=0.2), name
+
+
+def test_more_parts_than_points(corpus: Corpus) -> None:
+    learner = learner_of("decaf", corpus)
+    loop = Loop(learner, LoopParameters(batch=7, accumulate=9, min_steps=1), Run(device="cpu"))
+    phase = learner.phases[0]
+    learner.build(phase, learner.structure(phase))
+    loop._start(phase)
+    assert np.isfinite(loop._step(0, 8)["loss"])  # the last batch of 60 points: 4
+
+
+def test_a_loss_that_is_no_number(corpus: Corpus) -> None:
+    learner = learner_of("decaf", corpus)
+    loop = Loop(learner, LoopParameters(batch=BATCH), Run(device="cpu"))
+    learner.encoder.E.weight.fill_(float("nan"))
+    with pytest.raises(DataError, match=r"the loss became nan at step 1 of phase surrogate") as error:
+        loop.train()
+    assert "lr=" in str(error.value)
+
+
+def test_clipping_bounds_the_dense_gradient(corpus: Corpus) -> None:
+    norms = []
+    for clip in (None, 1e-3):
+        learner = learner_of("decaf", corpus)
+        loop = Loop(learner, LoopParameters(batch=BATCH, clip=clip), Run(device="cpu"))
+        phase = learner.phases[0]
+        learner.build(phase, learner.structure(phase))
+        loop._start(phase)
+        assert loop.optimiser is not None
+        step = loop.optimiser.step
+        with pytest.MonkeyPatch.context() as patch:
+            squares = []
+
+            def seen(step: Any = step, squares: list = squares, learner: Any = learner) -> None:
+                squares += [float(p.grad.square().sum()) for p in learner.parameters() if p.grad is not None]
+                step()
+
+            patch.setattr(loop.optimiser, "step", seen)
+            loop._step(0, 0)
+        norms.append(np.sqrt(sum(squares)))
+    assert norms[0] > 1e-3 and norms[1] == pytest.approx(1e-3, rel=1e-3)
+
+
+def phases(*epochs: int) -> list[Phase]:
+    return [Phase(f"p{i}", n, 0.1) for i, n in enumerate(epochs)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"min_steps": 1}, [20, 10, 5]),  # 33 points in batches of 8: 5 steps of an epoch
+        ({"min_steps": 8}, [20, 10, 8]),
+        ({"min_steps": 100}, [100, 100, 100]),
+        ({"min_steps": 1, "steps": 70}, [40, 20, 10]),
+        ({"min_steps": 1, "steps": 7}, [4, 2, 1]),
+        ({"min_steps": 100, "steps": 9}, [3, 3, 3]),
+        ({"min_steps": 1, "steps": 1}, [1, 1, 1]),
+    ],
+)
+def test_steps_of_phases(settings: dict[str, int], expected: list[int]) -> None:
+    assert steps_of(phases(4, 2, 1), 33, LoopParameters(batch=8, **settings)) == expected
+
+
+def test_steps_are_taken_as_they_were_planned(corpus: Corpus) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        done = stop_at(patch, -1, -1)
+        model = fit("decaf", corpus, Run(device="cpu"), steps=20)
+    assert [sum(number == n for n, _ in done) for number in range(3)] == [4, 8, 8]
+    history = model.about["training"]
+    assert [(row["phase"], row["epoch"]) for row in history] == [
+        ("surrogate", 1), ("meta", 1), ("meta", 2), ("labels", 1), ("labels", 2)
+    ]  # fmt: skip
+
+
+def test_each_epoch_has_every_point_once() -> None:
+    epochs = []
+    for epoch in range(3):
+        batches = [batch_of(7, 1, epoch * 4 + number, 30, 8) for number in range(4)]
+        assert [len(batch) for batch in batches] == [8, 8, 8, 6]
+        epochs.append(np.concatenate(batches))
+        assert sorted(epochs[-1]) == list(range(30))
+    assert not np.array_equal(epochs[0], epochs[1])
+    assert not np.array_equal(epochs[0][:8], batch_of(7, 0, 0, 30, 8)), "phases have orders of their own"
+    assert not np.array_equal(epochs[0][:8], batch_of(8, 1, 0, 30, 8)), "so have seeds"
+
+
+def test_averages_are_weighted_and_go_on() -> None:
+    averages = Averages()
+    averages.add({"loss": 1.0}, 0.25)
+    averages.add({"loss": 3.0}, 0.75)
+    assert averages.means() == {"loss": 2.5}
+    again = Averages(orjson.loads(orjson.dumps(averages.sums)))
+    again.add({"loss": 4.5})
+    assert again.means() == {"loss": 3.5}
+
+
+def test_patience_keeps_the_best(corpus: Corpus) -> None:
+    """Validation scores as if from a list: 3 of them get worse after the second."""
+    scores = iter([10.0, 30.0, 20.0, 29.0, 5.0, 99.0])
+    learner = learner_of("decaf", corpus, epochs=6)
+    states = []
+
+    def watch() -> float:
+        states.append({name: tensor.clone() for name, tensor in learner.state_dict().items()})
+        return next(scores)
+
+    loop = Loop(learner, LoopParameters(batch=20, min_steps=1, patience=3), Run(device="cpu"), watch=watch)
+    history = loop.train()
+    assert [row["validation"] for row in history if "validation" in row] == [10, 30, 20, 29, 5]
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in learner.state_dict().items())
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_lower_precisions_train(precision: str, corpus: Corpus) -> None:
+    model = fit("decaf", corpus, Run(device="cpu", seed=5), precision=precision)
+    plain = unbroken("decaf", None)
+    for one, other in zip(model.about["training"], plain.about["training"], strict=True):
+        assert one["loss"] == pytest.approx(other["loss"], rel=0.1)
+    assert all(array.dtype != np.float16 for array in model.state()[0].values())
+
+
+# --- processes
+
+RANK = """
+import os, sys
+import numpy as np
+import torch
+sys.path.insert(0, {tests!r})
+from corpora import topic_corpus
+from test_train_loop import learner_of
+from longtail.core.run import Run
+from longtail.train.loop import Loop
+from longtail.train.settings import LoopParameters
+learner = learner_of("decaf", topic_corpus({points}))
+loop = Loop(learner, LoopParameters(batch=16, min_steps=1, accumulate=2), Run(device="cpu", seed=2, threads=1))
+loop.train()
+assert loop.accelerator.num_processes == int(os.environ.get("WORLD_SIZE", 1))
+np.savez({out!r} + os.environ.get("RANK", ""), **{{n: t.numpy() for n, t in learner.state_dict().items()}})
+if torch.distributed.is_initialized():
+    torch.distributed.destroy_process_group()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def processes(folder: Path, count: int, points: int) -> list[dict[str, np.ndarray]]:
+    """What each of so many processes has trained together."""
+    script = RANK.format(tests=str(Path(__file__).parent), out=str(folder / f"of{count}-"), points=points)
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(count)}
+    shared |= {"ACCELERATE_USE_CPU": "true", "LOCAL_WORLD_SIZE": str(count)}
+    started = []
+    for rank in range(count):
+        own = shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} if count > 1 else {}
+        started.append(
+            subprocess.Popen([sys.executable, "-c", script], env=os.environ | own, stderr=subprocess.PIPE, text=True)
+        )
+    for process in started:
+        error = process.communicate(timeout=120)[1]
+        assert process.returncode == 0, error
+    names = [f"of{count}-{rank if count > 1 else ''}.npz" for rank in range(count)]
+    return [dict(np.load(folder / name)) for name in names]
+
+
+@pytest.mark.slow
+def test_two_processes_train_one_network(tmp_path: Path) -> None:
+    (alone,) = processes(tmp_path, 1, 64)
+    one, other = processes(tmp_path, 2, 64)
+    assert one.keys() == alone.keys()
+    for name in one:
+        assert np.array_equal(one[name], other[name]), name
+        if not name.startswith(("levels.1", "encoder.residuals.label")):  # these are means over unlike shortlists
+            np.testing.assert_allclose(one[name], alone[name], rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.slow
+def test_two_processes_and_a_last_batch_of_one_point(tmp_path: Path) -> None:
+    one, other = processes(tmp_path, 2, 65)
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_processes_share_a_batch() -> None:
+    batch = np.array([5, 3, 8, 1, 9])
+    assert share_of(batch, 0, 1).tolist() == batch.tolist()
+    assert [share_of(batch, rank, 2).tolist() for rank in range(2)] == [[5, 8, 9], [3, 1, 5]]
+    assert [share_of(batch[:1], rank, 3).tolist() for rank in range(3)] == [[5], [5], [5]]
