@@ -33,13 +33,15 @@ def augment(
 
     Targets come from the Y of `data` without its ignored pairs. A point that is a label's text ignores nothing.
     `labels` are not changed, so counts and propensities stay those of the original training set. `kind` is in whose
-    name data that lacks texts is refused.
+    name data that lacks texts is refused. What mixes embeddings leaves `data` as it is: that is for networks to do.
     """
     if settings.method == "none":
         return data
     if settings.method == "auto":
         raise UnsupportedError(f"{kind}: augment=auto is decided on a validation part before anything is augmented")
     settings.check(data, labels, kind)
+    if settings.of_embeddings:
+        return data
     if settings.method == "synonyms":
         return with_synonyms(data, settings, np.random.default_rng([seed, SYNONYMS]))
     points = label_points(data, labels, settings, seed, progress)

@@ -28,6 +28,8 @@ USES: dict[str, tuple[str, ...]] = {  # the options that make a difference to ea
     "glas": ("self_target", *SAMPLING),
     "walk": ("delta", "hops", "restart", "top", "head", *SAMPLING),
     "synonyms": ("words", "near", "copies"),
+    "mixup": ("mix",),
+    "label-mixup": ("mix",),
     "auto": ("delta", "shrink", *SAMPLING),
 }
 TRIED: dict[str, dict[str, float]] = {  # by auto; δ of gandalf-shrunk: debian-related and eurlex57k-titles, validation
@@ -36,7 +38,7 @@ TRIED: dict[str, dict[str, float]] = {  # by auto; δ of gandalf-shrunk: debian-
     "gandalf": {},
     "gandalf-shrunk": {"delta": 0.3},
 }
-OF_EMBEDDINGS = ("mixup", "label-mixup")
+OF_EMBEDDINGS = ("mixup", "label-mixup")  # change no training point: a network mixes them as it is trained
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,25 @@ class Augmentation(Parameters):
     The target of label i at z_j is for `gandalf` y_ji = G_ij / G_jj where that is above δ (eq. 1.6), G the number of
     points two labels share; for `gandalf-shrunk` G_ij / (G_jj + κ); for `self` only y_jj = 1; for `glas` σ of the
     symmetric estimate; for `walk` by visits of random walks. `labels-only` is Z of eq. 1.6 without D, `budgeted` as
-    many points of D ∪ Z as D has. `synonyms` adds copies of D in which words are replaced. `auto` tries some of these
-    on the validation part.
+    many points of D ∪ Z as D has. `synonyms` adds copies of D in which words are replaced. `mixup` and `label-mixup`
+    leave D as it is, and have a network trained on vectors between two points, or between a point and one of its
+    labels' texts. `auto` tries some of these on the validation part.
     """
 
     kind = "augment"
     method: Literal[
-        "none", "gandalf", "gandalf-shrunk", "self", "labels-only", "budgeted", "glas", "walk", "synonyms", "auto"
+        "none",
+        "gandalf",
+        "gandalf-shrunk",
+        "self",
+        "labels-only",
+        "budgeted",
+        "glas",
+        "walk",
+        "synonyms",
+        "mixup",
+        "label-mixup",
+        "auto",
     ] = param("none", "label texts as training points")
     delta: float = param(0.1, "δ: smaller targets are dropped", at_least=0.0, below=1.0)  # paper: 0.1
     shrink: float = param(
@@ -68,13 +82,10 @@ class Augmentation(Parameters):
     words: float = param(0.15, "share of the words that synonyms replaces", above=0.0, at_most=1.0)
     near: int = param(5, "a word is replaced by one of so many nearest in meaning", at_least=1)
     copies: int = param(1, "of each text that synonyms makes", at_least=1, at_most=100)
+    # Zhang et al. 2018: 0.1 to 0.4, and above that networks learn too little; paper 001 does not say
+    mix: float = param(0.2, "α of mixup and label-mixup: shares come from Beta(α, α); 1: any share alike", above=0.0)
 
     def __post_init__(self) -> None:
-        if str(self.method) in OF_EMBEDDINGS:
-            raise UnsupportedError(
-                f"augment={self.method} mixes embeddings, so it is for recipes that train a neural encoder, and none "
-                "of those there are does; take gandalf, self or synonyms"
-            )
         super().__post_init__()
         idle = sorted(set(self.changed()) - {"method", *USES[self.method]})
         if idle:
@@ -88,7 +99,12 @@ class Augmentation(Parameters):
     @property
     def of_labels(self) -> bool:
         """Whether label texts become points."""
-        return self.method not in ("none", "synonyms")
+        return self.method not in ("none", "synonyms", *OF_EMBEDDINGS)
+
+    @property
+    def of_embeddings(self) -> bool:
+        """Whether it is a matter of networks, which mix the vectors of points as they are trained."""
+        return self.method in OF_EMBEDDINGS
 
     def check(self, data: Dataset, labels: Labels, kind: str) -> None:
         """Refuse data that lacks what is needed, in the name of a recipe (`kind`)."""
@@ -99,10 +115,12 @@ class Augmentation(Parameters):
                 f"{kind}: augment={self.method} needs texts, but the points of this corpus are rows of features; "
                 "give it a corpus with texts, or leave augment at none"
             )
-        if self.of_labels and not usable_labels(labels).any():
+        wants_texts = self.of_labels or self.method == "label-mixup"
+        if wants_texts and not usable_labels(labels).any():
+            does = "makes training points of" if self.of_labels else "mixes training points with"
             raise UnsupportedError(
-                f"{kind}: augment={self.method} makes training points of label texts, but the labels of this corpus "
-                "have none; give labels texts (docs/data.md), or leave augment at none"
+                f"{kind}: augment={self.method} {does} label texts, but the labels of this corpus have none; "
+                "give labels texts (docs/data.md), or leave augment at none"
             )
 
     def candidates(self, data: Dataset, labels: Labels) -> list[Augmentation]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from longtail.cascade.network import Cascade
 
 META, LABELS = 0, 1  # the two levels of the short-text systems
+LEAST = 1e-4  # share of either in a mixture
 
 
 @dataclass(frozen=True)
@@ -32,49 +33,72 @@ class Mixing:
         self, network: Cascade, points: Tensor, embedded: Any, truths: dict[int, Truth], ignored: Truth | None
     ) -> tuple[Any, dict[int, Truth], Truth | None]:
         """Word vectors, targets and ignored pairs after mixing."""
-        share = float(torch.distributions.Beta(self.alpha, self.alpha).sample())
+        # not quite 0 or 1, as small alphas would have it: a target of 0 would stand among what is true
+        share = float(torch.distributions.Beta(self.alpha, self.alpha).sample().clamp(LEAST, 1 - LEAST))
         if self.method == "mixup":
-            partner = torch.randperm(len(points), device=points.device)
-            others = {t: network.targets(t).of(points[partner]) for t in truths}
-            if ignored is not None and network.ignored is not None:
-                ignored = ignored.plus(network.ignored.of(points[partner]))
-            mixed = {t: truth.scaled(share).plus(others[t].scaled(1 - share)) for t, truth in truths.items()}
-            return mix(embedded, take(embedded, partner), share), mixed, ignored
-        tokens, known = network.corpus.label_tokens, network.corpus.label_known
-        if tokens is None or known is None:
-            raise RuntimeError("label-mixup needs texts of the labels")
-        drawn = one_of_each(network.labels.of(points))  # (B,), −1: none
-        rows = ((drawn >= 0) & known[drawn.clamp(min=0)]).nonzero().flatten()  # of points that have a partner
-        shares = torch.ones(len(points), device=points.device).index_fill_(0, rows, share)
-        label = network.encoder.embed(tokens.take(drawn.clamp(min=0)))  # type: ignore[operator]
-        mixed = {}
-        for t, truth in truths.items():
-            own = drawn[rows] if t == LABELS else network.parent_of(drawn[rows])
-            ones = torch.full((len(rows),), 1 - share, device=rows.device)
-            mixed[t] = truth.scaled(shares).plus(Truth(rows, own, ones, truth.shape))
-        return mix(embedded, label, shares), mixed, ignored
+            return with_points(network, points, embedded, truths, ignored, share)
+        return *with_labels(network, points, embedded, truths, share), ignored
+
+
+def with_points(
+    network: Cascade, points: Tensor, embedded: Any, truths: dict[int, Truth], ignored: Truth | None, share: float
+) -> tuple[Any, dict[int, Truth], Truth | None]:
+    """Each point and another of the batch (perhaps itself)."""
+    partner = torch.randperm(len(points)).to(points.device)
+    others = {t: network.targets(t).of(points[partner]) for t in truths}
+    mixed = {t: truth.scaled(share).plus(others[t].scaled(1 - share)) for t, truth in truths.items()}
+    if ignored is not None and network.ignored is not None:
+        ignored = ignored.plus(network.ignored.of(points[partner]))
+    return mix(embedded, take(embedded, partner), share), mixed, ignored
+
+
+def with_labels(
+    network: Cascade, points: Tensor, embedded: Any, truths: dict[int, Truth], share: float
+) -> tuple[Any, dict[int, Truth]]:
+    """Each point and the text of one of its labels."""
+    tokens, known = network.corpus.label_tokens, network.corpus.label_known
+    if tokens is None or known is None:
+        raise RuntimeError("label-mixup needs texts of the labels")
+    drawn = one_of_each(network.labels.of(points))  # (B,), −1: none
+    rows = ((drawn >= 0) & known[drawn]).nonzero().flatten()  # (R,): those of points that have a partner
+    if not len(rows):
+        return embedded, truths
+    labels = drawn[rows]  # (R,)
+    shares = torch.ones(len(points), device=points.device).index_fill_(0, rows, share)
+    rest = torch.full((len(rows),), 1 - share, device=rows.device)
+    mixed = {}
+    for t, truth in truths.items():
+        own = labels if t == LABELS else network.parent_of(labels)
+        mixed[t] = truth.scaled(shares).plus(Truth(rows, own, rest, truth.shape))
+    texts = network.encoder.embed(tokens.take(labels))  # type: ignore[operator]
+    return put(embedded, rows, mix(take(embedded, rows), texts, share)), mixed
 
 
 def one_of_each(truth: Truth) -> Tensor:
     """A label of each point, drawn evenly (B,); −1 where there is none."""
-    draws = torch.rand(len(truth.rows), device=truth.rows.device)
-    order = (truth.rows + draws).argsort()
-    chosen = torch.full((truth.shape[0],), -1, dtype=torch.long, device=truth.rows.device)
-    chosen[truth.rows[order]] = truth.labels[order]  # of several, the last stays
+    counts = torch.bincount(truth.rows, minlength=truth.shape[0])
+    draws = (torch.rand(len(counts)).to(counts.device) * counts).long()  # which of its labels, for each point
+    have = counts > 0
+    chosen = torch.full_like(counts, -1)
+    chosen[have] = truth.labels[(counts.cumsum(0) - counts + torch.minimum(draws, counts - 1))[have]]
     return chosen
 
 
 def take(embedded: Any, rows: Tensor) -> Any:
-    """Some rows of word vectors, a tensor or a tuple of tensors."""
+    """Some rows of word vectors: a tensor, or of sequences one of vectors and one that says which are words."""
     return tuple(part[rows] for part in embedded) if isinstance(embedded, tuple) else embedded[rows]
 
 
-def mix(one: Any, other: Any, share: float | Tensor) -> Any:
-    """share · one + (1 − share) · other; of masks, what either has."""
-    if isinstance(one, tuple):
-        return tuple(mix(a, b, share) for a, b in zip(one, other, strict=True))
-    if one.dtype == torch.bool:
-        return one | other
-    if isinstance(share, Tensor):
-        share = share.view(-1, *[1] * (one.dim() - 1))
-    return share * one + (1 - share) * other
+def put(embedded: Any, rows: Tensor, others: Any) -> Any:
+    """The same with some rows replaced."""
+    if isinstance(embedded, tuple):
+        return tuple(put(part, rows, other) for part, other in zip(embedded, others, strict=True))
+    return embedded.index_copy(0, rows, others.to(embedded.dtype))
+
+
+def mix(one: Any, other: Any, share: float) -> Any:
+    """share · one + (1 − share) · other, place by place; where a sequence has no word its vector counts as 0."""
+    if not isinstance(one, tuple):
+        return share * one + (1 - share) * other
+    (x, words), (y, others) = one, other  # (B, T, D), (B, T)
+    return share * x * words.unsqueeze(2) + (1 - share) * y * others.unsqueeze(2), words | others

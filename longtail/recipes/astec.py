@@ -61,7 +61,7 @@ class Astec(BagRecipe):
         ]
         graph = normalised(walk(prepared.Y, seed=seed))
         shape = Shape(self.clusters, self.neighbours, self.shortlist, self.dropout, seed, graph)
-        return AstecNetwork(self.corpus(prepared), self.words(prepared), phases, shape)
+        return AstecNetwork(self.corpus(prepared), self.words(prepared), phases, shape, self.mixing())
 
     def train_watched(self, data: Dataset, labels: Labels, validation: Dataset | None, run: Run) -> Model:
         """β last: the networks stay as they are."""

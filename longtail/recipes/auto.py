@@ -14,6 +14,7 @@ from longtail.core.parameters import param
 from longtail.core.run import Run
 from longtail.data.corpus import Corpus
 from longtail.recipes.deciding import DecidingRecipe
+from longtail.recipes.refit import refuse_mixing
 from longtail.recipes.xr_linear import XRLinear
 
 log = logging.getLogger("longtail")
@@ -37,6 +38,10 @@ class Auto(DecidingRecipe):
     augment: Augmentation = param(  # noqa: RUF009
         Augmentation("auto"), "more training points, most often from label texts (docs/augment.md)"
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_mixing(self.augment, self.kind)
 
     def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
         """Train the recipe that was picked."""

@@ -54,4 +54,4 @@ class Decaf(BagRecipe):
         from longtail.cascade.shallow import Shallow, Shape
 
         shape = Shape("decaf", self.clusters, self.beam, self.dropout, seed)
-        return Shallow(self.corpus(prepared), self.words(prepared), self.phases(), shape)
+        return Shallow(self.corpus(prepared), self.words(prepared), self.phases(), shape, self.mixing())

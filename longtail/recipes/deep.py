@@ -21,6 +21,7 @@ from longtail.recipes.refit import RefitRecipe, chosen_by, validate
 from longtail.train.settings import LoopParameters
 
 if TYPE_CHECKING:
+    from longtail.cascade.mixing import Mixing
     from longtail.train.learner import Learner
 
 log = logging.getLogger("longtail")
@@ -37,6 +38,7 @@ class DeepRecipe(RefitRecipe):
     needs: ClassVar[tuple[str, ...]] = ("text",)
     keeps_to = frozenset({"device", "budget", "resume"})
     refits = False
+    mixes = True
 
     dimension: int = param(300, "of word vectors", at_least=1)
     trees: int = param(1, "networks whose scores are averaged, each with clusters of its own", at_least=1)
@@ -59,6 +61,15 @@ class DeepRecipe(RefitRecipe):
     @abstractmethod
     def model(self, prepared: Any, labels: Labels, learners: list[Learner]) -> Model:
         """What predicts."""
+
+    def mixing(self) -> Mixing | None:
+        """How points are mixed in training, where `augment` says so; for `learner` to pass on."""
+        method = self.augment.method
+        if method not in ("mixup", "label-mixup"):
+            return None
+        from longtail.cascade.mixing import Mixing
+
+        return Mixing(method, self.augment.mix)
 
     def train(self, data: Dataset, labels: Labels, run: Run) -> Model:
         """Without a validation part to watch."""

@@ -46,4 +46,4 @@ class Eclare(Decaf):
             walk(prepared.Y, hops=self.hops, restart=self.restart, top=self.top, head=self.head, seed=seed)
         )
         shape = Shape("eclare", self.clusters, self.beam, self.dropout, seed, graph)
-        return Shallow(self.corpus(prepared), self.words(prepared), self.phases(), shape)
+        return Shallow(self.corpus(prepared), self.words(prepared), self.phases(), shape, self.mixing())

@@ -134,7 +134,7 @@ class InceptionXML(DeepRecipe):
         texts = None if prepared.labels is None else tfidf_of(prepared.labels, len(prepared.reader))
         ignore = None if prepared.ignore is None else sp.csr_matrix(prepared.ignore, dtype=np.float32)
         corpus = Corpus(sequences(prepared.words), prepared.Y, ignore, texts, tokens, known)
-        return Joint(corpus, self.encoder(prepared), self.phases(), self.shape(prepared, seed))
+        return Joint(corpus, self.encoder(prepared), self.phases(), self.shape(prepared, seed), self.mixing())
 
     def model(self, prepared: Read, labels: Labels, learners: list[Learner]) -> Model:
         """The networks as arrays."""

@@ -12,10 +12,11 @@ import numpy as np
 
 from longtail._native import get_threads, set_threads
 from longtail.augment import Augmentation, augment
-from longtail.core.errors import DataError
+from longtail.core.errors import DataError, UnsupportedError
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.parameters import param
+from longtail.core.recipe import recipes
 from longtail.core.run import Run
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
@@ -46,10 +47,16 @@ class RefitRecipe(DecidingRecipe, ABC):
     """
 
     refits: ClassVar[bool] = True  # cheap enough to be trained twice: once to choose and be scored, once on everything
+    mixes: ClassVar[bool] = False  # whether it trains a network, which can mix embeddings (augment=mixup)
 
     augment: Augmentation = param(  # noqa: RUF009
         Augmentation(), "more training points, most often from label texts (docs/augment.md)"
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.mixes:
+            refuse_mixing(self.augment, self.kind)
 
     @abstractmethod
     def train(self, data: Dataset, labels: Labels, run: Run) -> Model:
@@ -162,6 +169,17 @@ class RefitRecipe(DecidingRecipe, ABC):
         chosen, table = self.choose(added, labels, validation, run)
         model = chosen.train_watched(added, labels, validation, run)
         return Draft(chosen, model, validate(model, validation)), table
+
+
+def refuse_mixing(augmentation: Augmentation, kind: str) -> None:
+    """Refuse, in the name of a recipe that trains no network, what mixes embeddings."""
+    if not augmentation.of_embeddings:
+        return
+    able = ", ".join(name for name in recipes if getattr(recipes[name], "mixes", False))
+    raise UnsupportedError(
+        f"{kind} trains no network: augment={augmentation.method} mixes embeddings, which is for {able}; take one of "
+        "these (--recipe), or augment=gandalf, self or synonyms"
+    )
 
 
 def chosen_by(report: Report) -> dict[str, float]:
