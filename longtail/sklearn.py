@@ -95,7 +95,7 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self._parameters[name] = value
         if isinstance(self.recipe, str) and self.recipe in recipes:
             known = recipes[self.recipe].names()
-            for name in set(self._parameters) - set(known):
+            for name in set(self._parameters) - {*known, "preset"}:
                 hint = nearest(name, [*own, *known])
                 raise ParameterError(f"LongtailClassifier({self.recipe!r}) has no parameter {name!r}.{hint}")
         return self

@@ -23,6 +23,15 @@ RECIPES = list(recipes)
 FLOOR = "popular"  # learns nothing about texts, by design
 
 
+def small(name: str) -> dict[str, Any]:
+    """What makes a recipe quick enough for very small corpora, if it is not by itself."""
+    return {"preset": "small"} if "small" in recipes[name].presets else {}
+
+
+def made(name: str, **settings: Any) -> Any:
+    return longtail.recipe(name, **small(name), **settings)
+
+
 @pytest.fixture(scope="module", params=RECIPES)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -35,7 +44,7 @@ def corpus() -> Corpus:
 
 @pytest.fixture(scope="module")
 def model(name: str, corpus: Corpus) -> Model:
-    return longtail.recipe(name).fit(corpus, Run(seed=1))
+    return made(name).fit(corpus, Run(seed=1))
 
 
 def same(a: longtail.Ranking, b: longtail.Ranking) -> bool:
@@ -101,7 +110,7 @@ def test_it_reloads_to_identical_predictions(model: Model, corpus: Corpus, tmp_p
 
 
 def test_same_seed_same_model(name: str, model: Model, corpus: Corpus) -> None:
-    again = longtail.recipe(name).fit(corpus, Run(seed=1))
+    again = made(name).fit(corpus, Run(seed=1))
     assert same(again.predict(corpus.train.x, 5), model.predict(corpus.train.x, 5))
 
 
@@ -113,8 +122,8 @@ def test_ignored_pairs_are_no_positives(name: str) -> None:
     assert train.ignore.nnz > 0
     without_pairs = replace(with_pairs, train=replace(train, Y=train.truth()))
     assert without_pairs.train.Y.nnz < train.Y.nnz
-    a = longtail.recipe(name).fit(with_pairs).predict(train.x, 5)
-    b = longtail.recipe(name).fit(without_pairs).predict(train.x, 5)
+    a = made(name).fit(with_pairs).predict(train.x, 5)
+    b = made(name).fit(without_pairs).predict(train.x, 5)
     assert same(a, b)
 
 
@@ -130,7 +139,7 @@ def test_ignored_pairs_are_no_negatives(name: str) -> None:
     against = longtail.Corpus("items", corpus.train + replace(own, ignore=None), labels)
     rank = {}
     for case, data in (("ignored", items), ("negative", against)):
-        scores = longtail.recipe(name).fit(data).predict(texts, L).to_csr().toarray()
+        scores = made(name).fit(data).predict(texts, L).to_csr().toarray()
         rank[case] = np.diag(scores).sum()
     assert rank["ignored"] > rank["negative"]
 
@@ -194,18 +203,18 @@ def test_bad_input_is_refused(model: Model) -> None:
 
 def test_unknown_parameters_are_refused_with_the_nearest(name: str) -> None:
     with pytest.raises(ParameterError, match="has no parameter"):
-        longtail.recipe(name, no_such_parameter=1)
+        made(name, no_such_parameter=1)
     known = recipes[name].names()
     if known:
         with pytest.raises(ParameterError, match=f"Did you mean '{known[0]}'"):
-            longtail.recipe(name, **{known[0] + "x": 1})
+            made(name, **{known[0] + "x": 1})
 
 
 def test_features_are_taken_or_refused_by_name(name: str) -> None:
     corpus = feature_corpus()
     assert corpus.test is not None
     try:
-        model = longtail.recipe(name).fit(corpus)
+        model = made(name).fit(corpus)
     except UnsupportedError as error:
         assert name in str(error)
         assert "text" in str(error)
@@ -231,13 +240,17 @@ def test_it_remembers_where_it_comes_from(model: Model, corpus: Corpus) -> None:
 def test_test_is_never_read(name: str, corpus: Corpus, model: Model) -> None:
     assert corpus.test is not None
     blank = replace(corpus.test, Y=sp.csr_matrix(corpus.test.Y.shape, dtype=np.float32))
-    other = longtail.recipe(name).fit(replace(corpus, test=blank), Run(seed=1))
+    other = made(name).fit(replace(corpus, test=blank), Run(seed=1))
     assert same(other.predict(corpus.train.x, 5), model.predict(corpus.train.x, 5))
 
 
 @pytest.mark.parametrize("points", [1, 2, 3])
 def test_very_small_corpora(name: str, points: int) -> None:
-    model = longtail.fit(["boat wind", "pawn knight", "boat tide"][:points], [["a"], ["c"], ["a"]][:points], name)
+    if points == 2 and not getattr(recipes[name], "refits", True):
+        pytest.skip("one point is held out, and a model that is not trained again never sees it")
+    texts, labels = ["boat wind", "pawn knight", "boat tide"][:points], [["a"], ["c"], ["a"]][:points]
+    described = {"a": "boat", "c": "pawn"} if "label text" in recipes[name].needs else None
+    model = longtail.fit(texts, labels, name, label_texts=described, **small(name))
     assert model.predict(["boat"], 1).keys() == [["a"]]
 
 
@@ -245,7 +258,7 @@ def test_very_small_corpora(name: str, points: int) -> None:
 def test_calibration_gives_probabilities_in_the_same_order(
     name: str, model: Model, corpus: Corpus, method: str, tmp_path: Path
 ) -> None:
-    calibrated = longtail.recipe(name, calibration=method).fit(corpus, Run(seed=1))
+    calibrated = made(name, calibration=method).fit(corpus, Run(seed=1))
     scores, probabilities = model.predict(corpus.train.x, 5), calibrated.predict(corpus.train.x, 5)
     assert (scores.kind, probabilities.kind) == ("score", "probability")
     assert np.array_equal(scores.indices, probabilities.indices)
@@ -266,7 +279,7 @@ def test_calibration_gives_probabilities_in_the_same_order(
 def test_a_cut_off_keeps_the_first_labels_of_each_row(
     name: str, model: Model, corpus: Corpus, calibration: str, tmp_path: Path
 ) -> None:
-    cut = longtail.recipe(name, cut_off="f1", calibration=calibration).fit(corpus, Run(seed=1))
+    cut = made(name, cut_off="f1", calibration=calibration).fit(corpus, Run(seed=1))
     assert corpus.test is not None and cut.decision is not None and cut.decision.cut_off is not None
     whole, decided = cut.predict(corpus.test.x, 6, cut_off=False), cut.predict(corpus.test.x)
     assert np.array_equal(whole.indices, model.predict(corpus.test.x, 6).indices)
@@ -281,14 +294,14 @@ def test_a_cut_off_keeps_the_first_labels_of_each_row(
 
 def test_probabilities_need_a_validation_part(name: str) -> None:
     with pytest.raises(DataError, match="fitted on a validation part, and there is none"):
-        longtail.fit(["boat wind"], [["a"]], name, calibration="isotonic")
+        longtail.fit(["boat wind"], [["a"]], name, label_texts={"a": "boat"}, calibration="isotonic", **small(name))
 
 
 @pytest.fixture(scope="module")
 def augments(name: str) -> None:
     """Skips recipes that have no use for more training points; these say so, by name."""
     try:
-        longtail.recipe(name, augment="self")
+        made(name, augment="self")
     except UnsupportedError as error:
         assert name in str(error) and "augment=self" in str(error)
         pytest.skip(str(error))
@@ -299,7 +312,7 @@ def augments(name: str) -> None:
 def test_label_texts_make_a_label_known_that_has_no_example(
     name: str, corpus: Corpus, method: str, tmp_path: Path
 ) -> None:
-    model = longtail.recipe(name, augment=method).fit(corpus, Run(seed=1))
+    model = made(name, augment=method).fit(corpus, Run(seed=1))
     if method != "auto":  # which may find that nothing is best
         assert model.predict(["telescope planet comet"], 1).keys() == [[UNSEEN]]
     assert corpus.test is not None
@@ -313,7 +326,7 @@ def test_label_texts_make_a_label_known_that_has_no_example(
 
 @pytest.mark.usefixtures("augments")
 def test_the_same_seed_augments_alike(name: str, corpus: Corpus) -> None:
-    recipe = longtail.recipe(name, augment="budgeted", **{"augment.share": 0.5})
+    recipe = made(name, augment="budgeted", **{"augment.share": 0.5})
     a, b, c = (recipe.fit(corpus, Run(seed=seed)).predict(corpus.train.x, 5) for seed in (1, 1, 2))
     assert same(a, b)
     assert not same(a, c)
@@ -324,21 +337,28 @@ def test_an_augmented_training_ignores_what_is_ignored(name: str) -> None:
     """The points of label texts come from what counts: an ignored pair in Y makes no difference to them either."""
     corpus = topic_corpus(ignore=True)
     blank = replace(corpus, train=replace(corpus.train, Y=corpus.train.truth()))
-    a, b = (longtail.recipe(name, augment="gandalf").fit(data).predict(corpus.train.x, 5) for data in (corpus, blank))
+    a, b = (made(name, augment="gandalf").fit(data).predict(corpus.train.x, 5) for data in (corpus, blank))
     assert same(a, b)
 
 
 @pytest.mark.usefixtures("augments")
 def test_texts_that_are_needed_for_more_points_are_asked_for(name: str) -> None:
-    own = longtail.recipe(name).fit(topic_corpus(60)).recipe.name  # `auto` trains another recipe
-    for corpus, missing in ((topic_corpus(label_text=False), "label texts"), (feature_corpus(), "needs texts")):
+    own = made(name).fit(topic_corpus(60)).recipe.name  # `auto` trains another recipe
+    cases = (
+        (topic_corpus(label_text=False), "label text", "label texts", "needs labels with texts"),
+        (feature_corpus(), "text", "needs texts", "needs texts"),
+    )
+    for corpus, need, missing, always in cases:
+        needed = need in recipes[name].needs  # then it is asked for whatever `augment` is
         for method in ("self", "gandalf"):
-            with pytest.raises(UnsupportedError, match=f"recipe '{own}'.*augment={method}.*{missing}"):
-                longtail.recipe(name, augment=method).fit(corpus)
-        longtail.recipe(name, augment="auto").fit(corpus)
+            message = always if needed else f"augment={method}.*{missing}"
+            with pytest.raises(UnsupportedError, match=f"recipe '{own}'.*{message}"):
+                made(name, augment=method).fit(corpus)
+        if not needed:
+            made(name, augment="auto").fit(corpus)
     for delta in (1, -0.1, 2):
         with pytest.raises(ParameterError, match="delta must be"):
-            longtail.recipe(name, augment="gandalf", **{"augment.delta": delta})
+            made(name, augment="gandalf", **{"augment.delta": delta})
 
 
 @pytest.mark.usefixtures("augments")
@@ -347,7 +367,7 @@ def test_labels_that_never_stand_together(name: str) -> None:
     texts = {"a": "boat wind", "b": "pawn knight", "c": "telescope comet"}
     words = [["boat", "wind"], ["pawn", "knight"]]
     points = [f"{w[i % 2]} {w[(i + 1) % 2]} word{i}" for i in range(20) for w in words]
-    model = longtail.fit(points, [["a"], ["b"]] * 20, name, label_texts=texts, augment="gandalf")
+    model = longtail.fit(points, [["a"], ["b"]] * 20, name, label_texts=texts, augment="gandalf", **small(name))
     assert model.predict(["wind boat", "knight", "comet"], 1).keys() == [["a"], ["b"], ["c"]]
 
 
@@ -362,7 +382,7 @@ def test_what_it_cannot_do_it_refuses_by_name(model: Model) -> None:
 
 @pytest.mark.parametrize("circumstance", [{"budget": 1.0}, {"resume": True}, {"device": "cuda"}])
 def test_circumstances_are_kept_to_or_refused_by_name(name: str, corpus: Corpus, circumstance: dict[str, Any]) -> None:
-    recipe = longtail.recipe(name)
+    recipe = made(name)
     if not set(circumstance) <= recipe.keeps_to:
         with pytest.raises(UnsupportedError, match=next(iter(circumstance))):
             recipe.fit(corpus, Run(**circumstance))

@@ -16,7 +16,7 @@ class InceptionFeatures:
     """Sequences of words (B, T) to the features `meta` and `label`."""
 
     def __init__(self, arrays: Arrays, shape: dict[str, Any]):
-        self.E = arrays["E"]  # mapped, where it is read from disk; torch would warn that it cannot write there
+        self.E = arrays["E"]  # (V, D), which may be mapped from a file: rows are copied, not the whole
         net = Inception(**shape)
         prefix = "inception."
         own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
@@ -26,5 +26,5 @@ class InceptionFeatures:
     @torch.inference_mode()
     def features(self, rows: NDArray[np.int32]) -> dict[str, Floats]:
         """Word vectors, then the network."""
-        vectors, mask = torch.from_numpy(self.E[rows]), torch.from_numpy(rows > 0)
-        return {name: feature.numpy() for name, feature in self.net(vectors, mask).items()}
+        vectors, words = torch.from_numpy(self.E[rows]), torch.from_numpy(rows > 0)  # (B, T, D), (B, T)
+        return {name: feature.numpy() for name, feature in self.net(vectors, words).items()}

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from longtail._native import top_k
 from longtail.search.dense import Floats, nearest, unit
 
+LEAST = 1e-12  # similarity of what a search has found
+
 
 @dataclass(frozen=True)
 class Nearby:
@@ -41,11 +43,12 @@ class Nearby:
         votes = rows_of(places, near / max(places.shape[1], 1), len(self.points)) @ self.Y  # (B, L)
         labels, alike = nearest(queries, self.centroids, self.size)
         scores = self.share * rows_of(labels, alike, len(self.centroids)) + (1 - self.share) * votes
-        scores.data = np.maximum(scores.data, 0)
+        # a label without points has no centroid: it stays, and last
+        scores = scores.maximum(rows_of(labels, np.full_like(alike, LEAST), len(self.centroids)))
         return top_k(scores.tocsr().astype(np.float32), self.size)
 
 
 def rows_of(columns: NDArray[np.int32], values: Floats, width: int) -> sp.csr_matrix:
     """A sparse matrix (B, width) with so many entries in each row."""
     B, k = columns.shape
-    return sp.csr_matrix((values.ravel(), columns.ravel(), np.arange(0, B * k + 1, k)), shape=(B, width))
+    return sp.csr_matrix((values.ravel(), columns.ravel(), k * np.arange(B + 1)), shape=(B, width))

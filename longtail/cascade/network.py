@@ -169,9 +169,11 @@ class Cascade(Learner):
 
 
 def cluster(Z: Any, clusters: int, seed: int) -> LabelTree:
-    """Labels with vectors Z (L, d) in so many balanced clusters; of few labels, in fewer."""
+    """Labels with vectors Z (L, d) in so many balanced clusters; each is one of its own where they are not more."""
     L = Z.shape[0]
-    leaf = max(2, -(-L // clusters))
+    if clusters >= L:
+        return LabelTree(np.arange(L, dtype=np.int32), (np.arange(L + 1), np.arange(L + 1)))
+    leaf = -(-L // clusters)
     tree = LabelTree.balanced(sp.csr_matrix(Z), 2, leaf, seed, depth=1)
     if len(tree.levels) == 2:
         return tree

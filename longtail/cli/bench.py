@@ -16,6 +16,7 @@ EXAMPLES = """
 longtail bench debian-related --recipe xr-linear --grid beam=1,10 --seed 0 1 2
 longtail bench debian-related --recipe xr-linear parabel bonsai --dry-run
 longtail bench debian-related my-corpus --data FOLDER --recipe xr-linear --set C=0.5 --table --markdown
+longtail bench debian-related --recipe decaf astec --preset small
 longtail bench debian-related --table                    # all that is recorded, without training
 """
 DESCRIPTION = """Train and score a grid of recipes, settings and seeds on corpora: one process per run, its figures,
@@ -32,6 +33,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter of all recipes; may be repeated"
     )
+    parser.add_argument("--preset", metavar="P", help="settings that go together, which all recipes must have")
     parser.add_argument(
         "--grid",
         metavar="KEY=V,V",
@@ -77,10 +79,10 @@ def run(args: argparse.Namespace) -> int:
 
     if args.markdown and not args.table:
         raise ParameterError("--markdown is a form of the table; say --table too")
-    if not args.recipe and (args.set or args.grid or not args.table):
+    if not args.recipe and (args.set or args.grid or args.preset or not args.table):
         raise ParameterError("say which recipes to run: --recipe R … (`longtail recipes` lists them)")
     bench = bench_of(args, read_options(args))
-    systems = grid(args.recipe, parse_settings(args.set), parse_grid(args.grid))
+    systems = grid(args.recipe, parse_settings(args.set), parse_grid(args.grid), args.preset)
     for system in systems:
         system.made()  # what is misspelt is refused before anything is read
     seeds = args.seed or [0]

@@ -31,7 +31,10 @@ def run(args: argparse.Namespace) -> None:
     if args.name is None:
         found = {name: recipes[name] for name in recipes}
         if args.json:
-            listed = [{"name": n, "title": r.title, "paper": r.paper, "needs": list(r.needs)} for n, r in found.items()]
+            listed = [
+                {"name": n, "title": r.title, "paper": r.paper, "needs": list(r.needs), "presets": r.presets}
+                for n, r in found.items()
+            ]
             print(dump(listed))  # noqa: T201
             return
         rows = [[name, r.title, r.paper, ", ".join(r.needs) or "–"] for name, r in found.items()]
@@ -51,3 +54,6 @@ def run(args: argparse.Namespace) -> None:
     out.print(inspect.cleandoc(chosen.__doc__ or "") + "\n", markup=False)
     rows = [[p["name"], str(p["default"]), p["type"], p["help"]] for p in parameters]
     out.print(table(["--set", "default", "is", "meaning"], rows) if rows else "It has no parameters.")
+    for preset, settings in chosen.presets.items():
+        told = " ".join(f"{key}={value}" for key, value in settings.items())
+        out.print(f"--preset {preset}: {told}", markup=False)

@@ -18,6 +18,7 @@ longtail train my-folder --recipe neighbours --set neighbours=50 --out model
 longtail train tags.csv --text body --labels tags --label-sep ';' --out model
 longtail train debian-related --recipe parabel --gandalf --out model              # label texts as training points
 longtail train debian-related --augment gandalf-shrunk --set augment.shrink=10 --out model
+longtail train debian-related --recipe inceptionxml --preset small --set epochs=3 --out model
 longtail train debian-related --calibrate isotonic --cut-off f1 --out model      # probabilities, and only good labels
 """
 
@@ -32,6 +33,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter of the recipe; may be repeated"
     )
+    parser.add_argument("--preset", metavar="P", help="settings that go together, as small (`longtail recipes R`)")
     parser.add_argument(
         "--augment",
         metavar="A",
@@ -60,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
     from longtail.core.recipe import recipe
     from longtail.core.run import Run, resolve_threads
 
-    made = recipe(args.recipe, **settings_of(args))
+    made = recipe(args.recipe, preset=args.preset, **settings_of(args))
     circumstances = Run(
         folder=None if args.out is None else Path(args.out) / ".run",
         seed=args.seed,

@@ -20,7 +20,8 @@ class Recipe(Parameters):
     """Base of all recipes. A subclass is a frozen dataclass whose fields are made with `param`.
 
     `name` is what users type, `title` one line about it, `paper` where it was published (or "–"),
-    `needs` what the corpus must have: "text" for texts rather than features, "label text" for label texts.
+    `needs` what the corpus must have: "text" for texts rather than features, "label text" for label texts. `presets`
+    are settings for an occasion, as "small" for a small machine or corpus; what is set besides comes after them.
     """
 
     name: ClassVar[str]
@@ -29,11 +30,22 @@ class Recipe(Parameters):
     needs: ClassVar[tuple[str, ...]] = ()
     version: ClassVar[int] = 1  # raised when the same settings train another model: what was measured before is void
     keeps_to: ClassVar[frozenset[str]] = frozenset()  # of `Run`: "device", "budget", "resume"
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}  # settings that go together, by name
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:  # what has none is a base of recipes, not one
             cls.kind = f"recipe {cls.name!r}"
+
+    @classmethod
+    def preset(cls, name: str | None) -> dict[str, Any]:
+        """The settings of a preset (of None: none); refuses one it does not have."""
+        if name is None:
+            return {}
+        if name not in cls.presets:
+            known = f"it has {', '.join(cls.presets)}" if cls.presets else "it has none at all"
+            raise ParameterError(f"{cls.kind} has no preset {name!r}; {known}")
+        return dict(cls.presets[name])
 
     def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
         """Train on `corpus.train`; the validation part is used for choices, test is never read."""
@@ -67,6 +79,7 @@ class Recipe(Parameters):
 recipes: Registry[type[Recipe]] = Registry("recipe")
 
 
-def recipe(name: str, **parameters: Any) -> Recipe:
-    """The recipe called `name` with these parameters; the rest at their defaults."""
-    return recipes[name].of(**parameters)
+def recipe(name: str, *, preset: str | None = None, **parameters: Any) -> Recipe:
+    """The recipe called `name` with these parameters; the rest as `preset` has them, or at their defaults."""
+    chosen = recipes[name]
+    return chosen.of(**{**chosen.preset(preset), **parameters})

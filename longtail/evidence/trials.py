@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from longtail.core.errors import ParameterError
-from longtail.core.recipe import Recipe, recipe
+from longtail.core.recipe import Recipe, recipe, recipes
 
 EVALUATION = 1  # raised when the same predictions would get other figures: what was recorded before is void
 
@@ -110,14 +110,17 @@ def told(value: Any) -> Any:
 
 
 def grid(
-    names: Sequence[str], settings: Mapping[str, Any], values: Mapping[str, Sequence[Any]] | None = None
+    names: Sequence[str],
+    settings: Mapping[str, Any],
+    values: Mapping[str, Sequence[Any]] | None = None,
+    preset: str | None = None,
 ) -> list[System]:
-    """Every recipe with `settings` and every combination of `values`, in the order given."""
+    """Every recipe with `settings` and every combination of `values`, in the order given; a preset's come before."""
     values = values or {}
     if clash := sorted(set(settings) & set(values)):
         raise ParameterError(f"{clash[0]} is given both one value (--set) and several (--grid); give one of the two")
     return [
-        System.of(name, {**settings, **dict(zip(values, combination, strict=True))})
+        System.of(name, {**recipes[name].preset(preset), **settings, **dict(zip(values, combination, strict=True))})
         for name in names
         for combination in itertools.product(*values.values())
     ]

@@ -6,7 +6,7 @@ longtail train DATA --recipe astec --out MODEL
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from longtail.core.labels import Labels
 from longtail.core.model import Model
@@ -19,7 +19,7 @@ from longtail.recipes.refit import chosen_by, validate
 if TYPE_CHECKING:
     from longtail.train.learner import Learner
 
-BETAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+BETAS = (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2, 0.9, 0.1)  # of values that do equally well the first is taken
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,16 @@ class Astec(BagRecipe):
     name = "astec"
     title = "bags of words, free classifiers on a shortlist of near labels and points"
     paper = "DeepXML, Dahiya et al. 2021"
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "small": {
+            "dimension": 128,
+            "clusters": 4096,
+            "shortlist": 200,
+            "surrogate_epochs": 8,
+            "epochs": 8,
+            "min_steps": 100,
+        }
+    }
 
     clusters: int = param(65536, "of labels, in the first phase", at_least=1)  # paper: 65,536; 1,024 for 4k labels
     neighbours: int = param(100, "training points that vote for the labels of a shortlist", at_least=1)
@@ -70,7 +80,7 @@ class Astec(BagRecipe):
         if self.beta is None and validation is not None:
             beta = max(BETAS, key=lambda tried: self.score_with(model, tried, validation))
         model.set_beta(beta)
-        model.recipe = replace(self, beta=beta)
+        model.recipe = replace(model.recipe, beta=beta)
         return model
 
     def score_with(self, model: Any, beta: float, validation: Dataset) -> float:

@@ -6,7 +6,7 @@ longtail train DATA --recipe decaf --out MODEL
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from longtail.core.parameters import param
 from longtail.recipes.bags import BagRecipe, Read
@@ -29,6 +29,9 @@ class Decaf(BagRecipe):
     title = "bags of words, classifiers made of label texts and free rows"
     paper = "DECAF, Mittal et al. 2021"
     needs = ("text", "label text")
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "small": {"dimension": 128, "clusters": 4096, "beam": 25, "surrogate_epochs": 6, "epochs": 8, "min_steps": 100}
+    }
 
     clusters: int = param(8192, "of labels", at_least=1)
     beam: int = param(200, "clusters whose labels are a point's shortlist", at_least=1)  # paper: 100 – 200

@@ -6,7 +6,7 @@ longtail train DATA --recipe eclare --out MODEL
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from longtail.augment import Augmentation
 from longtail.core.parameters import param, param_of
@@ -29,6 +29,9 @@ class Eclare(Decaf):
     name = "eclare"
     title = "DECAF with a graph of labels in classifiers and prediction"
     paper = "ECLARE, Mittal et al. 2021"
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "small": {"dimension": 128, "clusters": 4096, "beam": 25, "surrogate_epochs": 5, "epochs": 6, "min_steps": 100}
+    }
 
     clusters: int = param(32768, "of labels", at_least=1)  # paper: 2^15 for 131K labels
     beam: int = param(50, "clusters whose labels are a point's shortlist", at_least=1)  # paper: 20 – 50

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -52,6 +52,9 @@ class InceptionXML(DeepRecipe):
     name = "inceptionxml"
     title = "convolutions over short texts, clusters and labels trained together"
     paper = "InceptionXML, Kharbanda et al. 2023"
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "small": {"dimension": 128, "clusters": 4096, "epochs": 6, "detached": 1, "batch": 256, "min_steps": 100}
+    }
 
     length: int = param(32, "words of a text that are read", at_least=1)  # paper: 32 for titles
     min_texts: int = param(1, "a word must stand in at least this many texts", at_least=1)

@@ -6,7 +6,7 @@ longtail train DATA --recipe inceptionxml-lf --out MODEL
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from longtail.augment import Augmentation
 from longtail.core.parameters import param, param_of
@@ -33,6 +33,9 @@ class InceptionXMLLF(InceptionXML):
     title = "InceptionXML with label texts and a label graph in its classifiers"
     paper = "Gandalf, Kharbanda et al. 2024, appendix"
     needs = ("text", "label text")
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "small": {"dimension": 128, "clusters": 4096, "epochs": 3, "detached": 1, "batch": 256, "min_steps": 100}
+    }
 
     detached: int = param(0, "epochs at first in which labels do not train the encoder", at_least=0)
     hops: int = param_of(Augmentation, "hops")

@@ -29,7 +29,8 @@ def nearest(queries: Floats, base: Floats, k: int, own: NDArray[Any] | None = No
         block = queries[first : first + step] @ base.T  # (b, N)
         if own is not None:
             block[np.arange(len(block)), own[first : first + step]] = -np.inf
-        places = np.argpartition(block, -k, axis=1)[:, -k:] if k < block.shape[1] else np.argsort(block, axis=1)
+        N = block.shape[1]
+        places = np.argpartition(block, N - max(k, 1), axis=1)[:, N - k :] if k < N else np.argsort(block, axis=1)
         numbers[first : first + step] = places
         products[first : first + step] = np.take_along_axis(block, places, 1)
     return numbers, products
