@@ -19,6 +19,7 @@ longtail train tags.csv --text body --labels tags --label-sep ';' --out model
 longtail train debian-related --recipe parabel --gandalf --out model              # label texts as training points
 longtail train debian-related --augment gandalf-shrunk --set augment.shrink=10 --out model
 longtail train debian-related --recipe inceptionxml --preset small --set epochs=3 --out model
+longtail train debian-related --recipe decaf --budget 10m --out model             # then --set steps=N repeats it
 longtail train debian-related --calibrate isotonic --cut-off f1 --out model      # probabilities, and only good labels
 """
 
@@ -50,7 +51,12 @@ def add(commands: Any) -> None:
         help="as many labels as are good, not k: f1, precision=0.8 or labels=5 (mean); short for --set cut_off=…",
     )
     parser.add_argument("--seed", type=int, default=0, help="everything random follows from it (default: 0)")
-    parser.add_argument("--budget", type=parse_time, metavar="TIME", help="wall clock after reading, as 90s, 10m, 2h")
+    parser.add_argument(
+        "--budget",
+        type=parse_time,
+        metavar="TIME",
+        help="wall clock after reading, as 90s, 10m, 2h; the number of steps it allows is measured, shown and saved",
+    )
     parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda, …")
     parser.add_argument("--resume", action="store_true", help="go on where a killed training stopped")
     parser.add_argument("--train-on-dev", action="store_true", help="after the choices, train on the dev part too")

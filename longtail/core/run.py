@@ -28,7 +28,8 @@ class Run:
     """The circumstances of one training; everything random in it follows from `seed`.
 
     `folder` is where checkpoints go (`MODEL/.run`), None for none; `resume` takes one up again; `budget` is seconds of
-    wall clock. A recipe that cannot keep to one of `device`, `budget` and `resume` refuses it by name.
+    wall clock, and `until` when they are over (by `time.monotonic`), which a recipe sets as it begins. A recipe that
+    cannot keep to one of `device`, `budget` and `resume` refuses it by name.
     """
 
     folder: Path | None = None
@@ -36,6 +37,7 @@ class Run:
     threads: int = field(default_factory=resolve_threads)
     device: str = "auto"
     budget: float | None = None
+    until: float | None = None
     resume: bool = False
     train_on_dev: bool = False
     progress: Progress = field(default_factory=Progress)

@@ -83,6 +83,11 @@ class Astec(BagRecipe):
         model.recipe = replace(model.recipe, beta=beta)
         return model
 
+    @property
+    def validations(self) -> int:
+        """Once for every β too."""
+        return super().validations + (len(BETAS) if self.beta is None else 0)
+
     def score_with(self, model: Any, beta: float, validation: Dataset) -> float:
         """How good a model is on the validation part with this β."""
         model.set_beta(beta)

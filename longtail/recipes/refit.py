@@ -168,7 +168,7 @@ class RefitRecipe(DecidingRecipe, ABC):
         added = self.augmented(data, labels, run)
         chosen, table = self.choose(added, labels, validation, run)
         model = chosen.train_watched(added, labels, validation, run)
-        return Draft(chosen, model, validate(model, validation)), table
+        return Draft(model.recipe, model, validate(model, validation)), table
 
 
 def refuse_mixing(augmentation: Augmentation, kind: str) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -54,17 +55,23 @@ class Loop:
 
     def train(self) -> list[dict[str, Any]]:
         """Run all phases; the history: a row for each epoch."""
-        threads = torch.get_num_threads()
-        torch.set_num_threads(self.run.threads)
-        try:
+        with self.threads():
             at, step = self._resume() if self.run.resume else (0, 0)
             for number in range(at, len(self.learner.phases)):
                 self._phase(number, step if number == at else 0)
             if self.best is not None:
                 self.learner.load_state_dict(self.best)
-        finally:
-            torch.set_num_threads(threads)
         return self.history
+
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """As many for torch as the run has, and afterwards as many as there were."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.run.threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     def _phase(self, number: int, first: int) -> None:
         """The steps of a phase, from the first that is not yet done."""
