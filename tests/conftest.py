@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from longtail import _native
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # tests side by side have a core each; threads of torch wait for each other busily
+if "PYTEST_XDIST_WORKER" in os.environ:  # tests side by side have a core each: threads of torch wait busily
     os.environ.setdefault("LONGTAIL_THREADS", "1")
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share corpora.py

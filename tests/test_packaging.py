@@ -59,7 +59,7 @@ def test_every_module_imports_with_the_core_only(python: Path, tmp_path: Path) -
         "extras = ('longtail.cascade', 'longtail.dual', 'longtail.train', 'longtail.serve', 'longtail.sklearn')\n"
         "parts = ('bag', 'dropout', 'inception', 'residual', 'sequence', 'sums', 'table')\n"
         "extras += tuple(f'longtail.encoders.{part}' for part in parts)\n"
-        "import longtail.cascade.model, longtail.train.settings\n"  # networks over bags of words are served without torch
+        "import longtail.cascade.model, longtail.train.settings\n"  # bag models need no torch
         "for name in names:\n"
         "    if name != 'longtail.__main__' and not name.startswith(extras):\n"
         "        importlib.import_module(name)\n"
