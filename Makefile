@@ -25,7 +25,7 @@ demo: $(VENV)/.core
 	@echo "Now yours:  $(BIN)/longtail predict $(MODEL) \"…\" -k 5"
 
 # The tests of the C++ kernels: run with and without AVX2, and under the sanitizers
-NATIVE_TESTS = tests/test_native_rank.py tests/test_native_text.py tests/test_neighbours.py tests/test_linear.py \
+NATIVE_TESTS = tests/test_native_rank.py tests/test_native_rows.py tests/test_native_text.py tests/test_neighbours.py tests/test_linear.py \
 	tests/test_linear_recipes.py tests/test_newton.py tests/test_tfidf.py tests/test_explain.py tests/test_graph.py \
 	tests/test_level_layout.py
 

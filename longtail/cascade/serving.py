@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._native import top_k
+from longtail._native.rows import dots
 from longtail.cascade.nearby import Nearby
 from longtail.store.parts import unpack_csr
 
@@ -60,12 +61,6 @@ def best(scores: Floats, k: int) -> NDArray[np.int64]:
     if k >= scores.shape[1]:
         return np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
     return np.argpartition(-scores, k - 1, axis=1)[:, :k]
-
-
-def dots(features: Floats, weights: Floats, candidates: NDArray[np.integer[Any]]) -> Floats:
-    """features[b] · weights[candidates[b, c]] (B, C); pads (−1) give some number."""
-    rows = weights[candidates]  # (B, C, d)
-    return np.asarray((rows @ features[:, :, None])[:, :, 0])
 
 
 def two_levels(features: dict[str, Floats], arrays: Arrays, meta: Mapping[str, Any]) -> sp.csr_matrix:

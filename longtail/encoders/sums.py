@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from longtail._native.rows import dots
+
 
 class Turned(NamedTuple):
     """The entries of a sparse pattern (B, U), column by column."""
@@ -68,6 +70,8 @@ class CandidateLogits(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, vectors: Tensor, at: Tensor) -> Tensor:
         ctx.save_for_backward(x, vectors, at)
+        if at.device.type == "cpu":
+            return torch.from_numpy(dots(x.detach().numpy(), vectors.detach().numpy(), at.numpy()))
         return torch.bmm(vectors[at], x[:, :, None])[:, :, 0]
 
     @staticmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from longtail._native.rows import adam_rows
 from longtail.encoders.table import Table
 
 BETAS = (0.9, 0.999)
@@ -28,6 +29,11 @@ class TableAdam:
     def step(self, ids: Tensor, grad: Tensor, lr: float) -> None:
         """Move the rows `ids` (U,), each there once, against their gradients (U, d)."""
         self.steps += 1
+        if ids.device.type == "cpu":
+            tables = (tensor.numpy() for tensor in (self.table.weight, self.first, self.second))
+            told = {"lr": lr, "betas": BETAS, "eps": EPS, "steps": self.steps}
+            adam_rows(*tables, ids.numpy(), grad.numpy(), **told)  # one pass, where what follows takes a dozen
+            return
         grad = grad.float()
         first = self.first[ids].lerp_(grad, 1 - BETAS[0])
         second = self.second[ids].mul_(BETAS[1]).addcmul_(grad, grad, value=1 - BETAS[1])

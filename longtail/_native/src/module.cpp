@@ -20,6 +20,7 @@ void bind_newton(nb::module_&);
 void bind_pack(nb::module_&);
 void bind_unpack(nb::module_&);
 void bind_rank(nb::module_&);
+void bind_rows(nb::module_&);
 void bind_sparse_text(nb::module_&);
 void bind_solve(nb::module_&);
 void bind_terms(nb::module_&);
@@ -53,6 +54,7 @@ NB_MODULE(_kernels, m) {
     bind_pack(m);
     bind_unpack(m);
     bind_rank(m);
+    bind_rows(m);
     bind_sparse_text(m);
     bind_solve(m);
     bind_terms(m);

@@ -4,6 +4,7 @@
 #include "dcd.h"
 #include "level.h"
 #include "newton.h"
+#include "rows.h"
 
 #include <cstdint>
 
@@ -26,6 +27,10 @@ struct Simd {
     void (*logistic_next)(const LogisticState& state);
     // Reading the weights of a level, by the bytes of a child's number and then of a weight: 1, 2, 4.
     const NodeKernels (*node)[3];
+    // x · table[rows[i]] for n rows of d numbers; 0 for −1.
+    void (*row_dots)(const float* x, const float* table, int64_t d, const int64_t* rows, int64_t n, float* out);
+    // A step of Adam for a row of d numbers and its moments.
+    void (*adam_row)(const AdamStep& step, float* weight, float* first, float* second, const float* grad, int64_t d);
 };
 
 const Simd& simd();

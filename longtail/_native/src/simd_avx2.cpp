@@ -4,6 +4,7 @@
 #include "dcd_pass.h"
 #include "logistic_pass.h"
 #include "node_pass.h"
+#include "row_pass.h"
 
 #if defined(__AVX2__)
 
@@ -26,7 +27,7 @@ int64_t positions_above(const float* values, int64_t n, float bound, int32_t* ou
 }
 
 const Simd form = {"avx2", positions_above, dcd_pass, scan_margins, sigmoids, logistic_pass,
-                            logistic_products, logistic_update, logistic_next, node_kernels};
+                            logistic_products, logistic_update, logistic_next, node_kernels, row_dots, adam_row};
 
 }  // namespace
 

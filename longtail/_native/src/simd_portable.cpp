@@ -2,6 +2,7 @@
 #include "dcd_pass.h"
 #include "logistic_pass.h"
 #include "node_pass.h"
+#include "row_pass.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -35,7 +36,7 @@ const Simd& choose() {
 }  // namespace
 
 const Simd portable_simd = {"portable", positions_above, dcd_pass, scan_margins, sigmoids, logistic_pass,
-                            logistic_products, logistic_update, logistic_next, node_kernels};
+                            logistic_products, logistic_update, logistic_next, node_kernels, row_dots, adam_row};
 
 const Simd& simd() {
     static const Simd& chosen = choose();

@@ -1,0 +1,13 @@
+// Rows of dense tables (rows.cpp), of which a step touches few.
+#pragma once
+
+#include <cstdint>
+
+namespace longtail {
+
+// The numbers of one step of Adam: m += (g − m)·part1; v = v·beta2 + g²·part2; w −= rate · m / (√v / scale + eps).
+struct AdamStep {
+    float part1, beta2, part2, scale, eps, rate;
+};
+
+}  // namespace longtail
