@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
+from longtail._native import pick
 from longtail.encoders.bag import Bags
 
 
@@ -35,10 +36,17 @@ class Truth(NamedTuple):
         """The targets of candidates (B, C); 0 for those that are not true, and for pads (−1)."""
         if not len(self.rows):
             return torch.zeros(candidates.shape, device=candidates.device)
+        if candidates.device.type == "cpu":
+            return torch.from_numpy(pick(self.matrix(), candidates.numpy()))
         first = torch.arange(self.shape[0], device=candidates.device)[:, None] * self.shape[1]  # (B, 1)
         wanted = first + candidates
         place = torch.searchsorted(self.keys, wanted).clamp_(max=len(self.rows) - 1)
         return torch.where((self.keys[place] == wanted) & (candidates >= 0), self.values[place], 0.0)
+
+    def matrix(self) -> sp.csr_matrix:
+        """As a sparse matrix (B, K), which shares its memory."""
+        ptr = np.searchsorted(self.rows.numpy(), np.arange(self.shape[0] + 1))
+        return sp.csr_matrix((self.values.numpy(), self.labels.numpy(), ptr), shape=self.shape)
 
     def padded(self) -> Tensor:
         """The labels of each point, side by side (B, most), padded by −1."""

@@ -30,9 +30,9 @@ class TableAdam:
         """Move the rows `ids` (U,), each there once, against their gradients (U, d)."""
         self.steps += 1
         if ids.device.type == "cpu":
-            tables = (tensor.numpy() for tensor in (self.table.weight, self.first, self.second))
-            told = {"lr": lr, "betas": BETAS, "eps": EPS, "steps": self.steps}
-            adam_rows(*tables, ids.numpy(), grad.numpy(), **told)  # one pass, where what follows takes a dozen
+            w, m, v = (tensor.numpy() for tensor in (self.table.weight, self.first, self.second))
+            # one pass, where what follows takes a dozen
+            adam_rows(w, m, v, ids.numpy(), grad.float().numpy(), lr=lr, betas=BETAS, eps=EPS, steps=self.steps)
             return
         grad = grad.float()
         first = self.first[ids].lerp_(grad, 1 - BETAS[0])

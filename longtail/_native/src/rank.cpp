@@ -62,9 +62,18 @@ Out<float> pick(In<int64_t> indptr, In<int32_t> indices, In<float> data, In2<int
     const int32_t* want = picks.data();
     {
         nb::gil_scoped_release nogil;
-        parallel_for(n, 4096, [&](int64_t row) {
+        parallel_for(n, std::max<int64_t>(1, 65536 / std::max<int64_t>(k, 16)), [&](int64_t row) {
             const int32_t *begin = idx + ptr[row], *end = idx + ptr[row + 1];
+            uint64_t ends = 0;  // the last six bits that occur: most picks of a short row are told by them not to be there
+            if (end - begin < k)
+                for (const int32_t* at = begin; at < end; at++) ends |= uint64_t(1) << (*at & 63);
+            else
+                ends = ~uint64_t(0);
             for (int64_t j = row * k; j < (row + 1) * k; j++) {
+                if (!(ends >> (want[j] & 63) & 1)) {
+                    out[j] = 0.0f;
+                    continue;
+                }
                 const int32_t* at = std::lower_bound(begin, end, want[j]);
                 out[j] = at != end && *at == want[j] ? val[at - idx] : 0.0f;
             }
