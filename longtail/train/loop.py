@@ -21,7 +21,7 @@ from accelerate.state import AcceleratorState
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from longtail.core.errors import DataError
+from longtail.core.errors import DataError, ParameterError
 from longtail.core.run import Run
 from longtail.train.adam import BETAS, EPS, TableAdam
 from longtail.train.checkpoint import Checkpoint
@@ -324,4 +324,7 @@ def accelerator(device: str, precision: str) -> Accelerator:
     # phases leave parts of a network out; tables are kept alike by their own step
     ddp = DistributedDataParallelKwargs(find_unused_parameters=True, broadcast_buffers=False)
     mixed = PRECISIONS[precision]
-    return Accelerator(cpu=device == "cpu", mixed_precision=mixed, kwargs_handlers=[ddp])
+    made = Accelerator(cpu=device == "cpu", mixed_precision=mixed, kwargs_handlers=[ddp])
+    if device not in ("auto", made.device.type, str(made.device)):  # Accelerate takes what there is, and says nothing
+        raise ParameterError(f"device {device!r} is not to be had: this process would train on {str(made.device)!r}")
+    return made
