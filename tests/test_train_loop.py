@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 import longtail  # noqa: E402
 from longtail.cli.main import main  # noqa: E402
-from longtail.core.errors import DataError  # noqa: E402
+from longtail.core.errors import DataError, ParameterError  # noqa: E402
 from longtail.core.run import Run  # noqa: E402
 from longtail.data.corpus import Corpus  # noqa: E402
 from longtail.data.write import write  # noqa: E402
@@ -48,11 +48,10 @@ def corpus() -> Corpus:
     return topic_corpus(60)
 
 
-@pytest.fixture
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkpoint after every step."""
-    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
-    monkeypatch.setattr(checkpoint, "SHARE", float("inf"))
+@pytest.fixture(autouse=True)
+def _not_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No machine is switched off here; hundreds of small files would be waited for."""
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
 def fit(name: str, corpus: Corpus, run: Run, **changed: Any) -> Any:
@@ -60,12 +59,15 @@ def fit(name: str, corpus: Corpus, run: Run, **changed: Any) -> Any:
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, phase: int, step: int) -> list[tuple[int, int]]:
-    """Break training before this step of this phase; what was done until then."""
+    """Break training before this step of this phase, after a checkpoint; what was done until then."""
     plain, done = Loop._step, []
 
     def broken(self: Loop, number: int, at: int) -> dict[str, float]:
         if (number, at) == (phase, step):
             raise StoppedError
+        if (number, at) == (phase, step - 1):
+            monkeypatch.setattr(checkpoint, "EVERY", 0.0)
+            monkeypatch.setattr(checkpoint, "SHARE", float("inf"))
         done.append((number, at))
         return plain(self, number, at)
 
@@ -90,7 +92,6 @@ def unbroken(name: str, patience: int | None) -> Any:
 
 
 # validation is looked at in the last phase alone
-@pytest.mark.usefixtures("often")
 @pytest.mark.parametrize(
     ("name", "phase", "patience"),
     [(name, phase, p) for name, phase in CASES for p in (None, 1) if p is None or phase + 1 == PHASES[name]],
@@ -127,7 +128,6 @@ def test_steps_after_the_last_checkpoint_are_done_again(corpus: Corpus, tmp_path
     same(whole, resumed)
 
 
-@pytest.mark.usefixtures("often")
 def test_stopped_after_the_last_step(corpus: Corpus, tmp_path: Path) -> None:
     """Nothing is left to be trained; of two networks the first is not trained again."""
     whole = fit("decaf", corpus, Run(device="cpu"), trees=2)
@@ -143,7 +143,6 @@ def test_stopped_after_the_last_step(corpus: Corpus, tmp_path: Path) -> None:
     same(whole, resumed)
 
 
-@pytest.mark.usefixtures("often")
 def test_other_settings_begin_at_the_beginning(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         stop_at(patch, 1, 2)
@@ -157,17 +156,18 @@ def test_other_settings_begin_at_the_beginning(corpus: Corpus, tmp_path: Path) -
         assert after[0] == (0, 0)
 
 
-# a training that keeps each step, and dies before one of them
+# a training that dies before one of its steps, and keeps that before it and all after
 KILLED = """
 import os, signal
 from longtail.cli.main import main
 from longtail.train import checkpoint
 from longtail.train.loop import Loop
-checkpoint.EVERY, checkpoint.SHARE = 0.0, float("inf")
 plain = Loop._step
 def killed(self, number, step):
     if step == {step}:
         os.kill(os.getpid(), signal.SIGKILL)
+    if step >= {step} - 1:
+        checkpoint.EVERY, checkpoint.SHARE = 0.0, float("inf")
     return plain(self, number, step)
 Loop._step = killed
 main({arguments!r})
@@ -282,6 +282,14 @@ def test_a_loss_that_is_no_number(corpus: Corpus) -> None:
     with pytest.raises(DataError, match=r"the loss became nan at step 1 of phase surrogate") as error:
         loop.train()
     assert "lr=" in str(error.value)
+
+
+@pytest.mark.parametrize("device", ["cuda", "abacus"])
+def test_a_device_that_is_not_there(device: str, corpus: Corpus) -> None:
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(ParameterError, match=f"device '{device}' is not to be had"):
+        fit("decaf", corpus, Run(device=device))
 
 
 def test_clipping_bounds_the_dense_gradient(corpus: Corpus) -> None:
