@@ -52,8 +52,8 @@ class Rehearsal(Loop):
         began = self.clock()
         seed_everything(self.run.seed, number, -1)
         self.learner.build(phase, self.learner.structure(phase))
-        self._start(phase)
         before = self.clock() - began
+        self._start(phase)  # not counted: it takes no time but once, when torch imports more of itself
         took: list[float] = []
         while len(took) < FIRST or (len(took) < MOST and sum(took) < SHARE * budget):
             began = self.clock()
@@ -81,10 +81,10 @@ def steps_within(seconds: float, phases: list[Rehearsed], planned: list[int]) ->
     fitting = int(left / each) if each > 0 else total
     if fitting < len(phases):
         log.warning(
-            "the budget is too small: before the first steps %.1f s of %.1f s are gone, and a step takes %.2f s; each "
-            "phase has one step and little is learnt",
+            "the budget is too small: %.1f s of it are left, but what comes before the first steps takes %.1f s and a "
+            "step %.2f s; each phase has one step, and little is learnt",
+            max(seconds, 0.0),
             sum(phase.before for phase in phases),
-            seconds,
             each,
         )
     return min(max(fitting, len(phases)), total)
