@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 BETAS = (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2, 0.9, 0.1)  # of values that do equally well the first is taken
 
+NEAR = 10  # at most one point in so many has a vote
+
 
 @dataclass(frozen=True)
 class Astec(BagRecipe):
@@ -44,7 +46,7 @@ class Astec(BagRecipe):
             "shortlist": 200,
             "surrogate_epochs": 8,
             "epochs": 8,
-            "min_steps": 100,
+            "min_steps": 200,
         }
     }
 
@@ -70,7 +72,9 @@ class Astec(BagRecipe):
             Phase("labels", self.epochs, self.lr, levels=(1,), trains=("encoder.residuals.text", "levels.1")),
         ]
         graph = normalised(walk(prepared.Y, seed=seed))
-        shape = Shape(self.clusters, self.neighbours, self.shortlist, self.dropout, seed, graph)
+        # of few points only so many are near: votes of nearly all would be popularity
+        neighbours = min(self.neighbours, max(1, prepared.X.shape[0] // NEAR))
+        shape = Shape(self.clusters, neighbours, self.shortlist, self.dropout, seed, graph)
         return AstecNetwork(self.corpus(prepared), self.words(prepared), phases, shape, self.mixing())
 
     def train_watched(self, data: Dataset, labels: Labels, validation: Dataset | None, run: Run) -> Model:
