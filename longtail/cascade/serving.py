@@ -56,17 +56,24 @@ def sigmoid(x: Floats) -> Floats:
     return np.asarray(0.5 * (1 + np.tanh(0.5 * x)), np.float32)
 
 
-def best(scores: Floats, k: int) -> NDArray[np.int64]:
-    """The places of the k highest scores of each row, in no order; of equal ones, some."""
+def best(scores: Floats, k: int) -> NDArray[np.integer[Any]]:
+    """The places of the k highest scores of each row; of equal ones, the first."""
     if k >= scores.shape[1]:
         return np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-    return np.argpartition(-scores, k - 1, axis=1)[:, :k]
+    return top_k(scores, k)[0]
+
+
+def with_all(x: Floats, weights: Floats) -> Floats:
+    """x·weightsᵀ (B, K). For one text BLAS would wake its threads, which takes longer than the product."""
+    if len(x) == 1:
+        return dots(x, weights, np.arange(len(weights))[None, :])
+    return np.asarray(x @ weights.T, np.float32)
 
 
 def two_levels(features: dict[str, Floats], arrays: Arrays, meta: Mapping[str, Any]) -> sp.csr_matrix:
     """σ(cluster)·σ(label) of the labels below the best clusters (B, L); with a graph, after a step over it of each."""
     L = len(arrays["label.weights"])
-    chances = sigmoid(features[meta["meta"]] @ arrays["meta.weights"].T + arrays["meta.bias"])  # (B, K)
+    chances = sigmoid(with_all(features[meta["meta"]], arrays["meta.weights"]) + arrays["meta.bias"])  # (B, K)
     graph = unpack_csr("graph.meta", arrays)
     if graph is not None:
         chances = walked(kept(chances, meta["parents"]), graph, meta["parents"]).toarray()
@@ -105,9 +112,7 @@ def kept(scores: Floats, k: int) -> sp.csr_matrix:
 
 
 def as_csr(candidates: NDArray[np.integer[Any]], scores: Floats, L: int) -> sp.csr_matrix:
-    """Scores of candidates (B, C) as a sparse matrix (B, L); pads leave it."""
+    """Scores of candidates (B, C) as a sparse matrix (B, L), in their order; pads leave it."""
     kept = candidates >= 0
     indptr = np.concatenate([[0], np.cumsum(kept.sum(1))])
-    matrix = sp.csr_matrix((scores[kept], candidates[kept].astype(np.int32), indptr), shape=(len(scores), L))
-    matrix.sort_indices()
-    return matrix
+    return sp.csr_matrix((scores[kept], candidates[kept].astype(np.int32), indptr), shape=(len(scores), L))
