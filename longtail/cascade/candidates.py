@@ -45,11 +45,15 @@ def children_of(tree: LabelTree, t: int) -> NDArray[np.int32]:
 
 
 class Shortlist(NamedTuple):
-    """Candidates (B, C), padded by −1; whether each is counted (B, C); the share of true labels it found by itself."""
+    """Candidates (B, C), padded by −1; whether each is counted (B, C); the share of true labels it found by itself.
+
+    `targets` (B, C) are those of the candidates, where making the list told them.
+    """
 
     candidates: Tensor
     counted: Tensor
     recall: Tensor
+    targets: Tensor | None = None
 
 
 def below_parents(logits: Tensor, above: Truth, truth: Truth, family: Family, k: int) -> Shortlist:
@@ -70,7 +74,9 @@ def below_parents(logits: Tensor, above: Truth, truth: Truth, family: Family, k:
 def with_truth(shortlist: Tensor, truth: Truth) -> Shortlist:
     """A shortlist (B, S) made beforehand, and beside it what is true; nothing counts twice."""
     positives = truth.padded()  # (B, most)
-    true = truth.at(shortlist) > 0
+    found = truth.at(shortlist)
+    true = found > 0
     candidates = torch.cat([positives, shortlist.long()], 1)
     counted = torch.cat([positives >= 0, (shortlist >= 0) & ~true], 1)
-    return Shortlist(candidates, counted.float(), (true.sum() / max(len(truth.rows), 1)).float())
+    recall = (true.sum() / max(len(truth.rows), 1)).float()
+    return Shortlist(candidates, counted.float(), recall, torch.cat([truth.at(positives), found], 1))

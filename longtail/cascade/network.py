@@ -129,10 +129,12 @@ class Cascade(Learner):
         self, features: dict[str, Tensor], shortlist: Shortlist, truth: Truth, ignored: Truth | None
     ) -> Tensor:
         """Of the candidates; an ignored pair counts neither way."""
-        candidates, counted, _ = shortlist
+        candidates, counted, targets = shortlist.candidates, shortlist.counted, shortlist.targets
+        if targets is None:
+            targets = truth.at(candidates)
         if ignored is not None:
             counted = counted * (ignored.at(candidates) == 0)
-        return bce(self.level(LABELS).logits(features, candidates), truth.at(candidates), counted)
+        return bce(self.level(LABELS).logits(features, candidates), targets, counted)
 
     def shortlist(self, points: Tensor, truths: dict[int, Truth], logits: Tensor | None) -> Shortlist:
         """The labels that points are trained on."""

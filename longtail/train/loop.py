@@ -315,7 +315,12 @@ def order_of(seed: int, phase: int, epoch: int, points: int) -> NDArray[np.int64
 
 def seed_everything(seed: int, phase: int, step: int) -> None:
     """What torch draws from here on follows from these."""
-    torch.manual_seed(int(np.random.SeedSequence([seed, phase, step + 1]).generate_state(1, np.uint64)[0] >> 1))
+    own = int(np.random.SeedSequence([seed, phase, step + 1]).generate_state(1, np.uint64)[0] >> 1)
+    devices = getattr(torch, "accelerator", None)  # torch 2.6 and later
+    if devices is None or devices.is_available():
+        torch.manual_seed(own)
+    else:  # the same for a CPU, without the millisecond that asking after every other device takes
+        torch.default_generator.manual_seed(own)
 
 
 def accelerator(device: str, precision: str) -> Accelerator:
