@@ -12,6 +12,8 @@ from longtail import _native
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # tests side by side have a core each: threads of torch wait busily
     os.environ.setdefault("LONGTAIL_THREADS", "1")
+# virtual machines may announce AMX and not allow it: bfloat16 products would then end the process
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share corpora.py
 

@@ -72,7 +72,8 @@ class Stage:
         Z = unit(C @ self.texts)
         if self.graph is None:
             return {"text": Z}
-        G = unit(C @ self.graph @ C.T)
+        G = C @ self.graph @ C.T
+        G = G / np.sqrt(np.outer(G.sum(1), G.sum(0)))  # D_r^{-1/2} G D_c^{-1/2}
         return {"text": Z, "graph": G @ Z, "G": G}
 
     def label_texts(self) -> dict[str, np.ndarray]:

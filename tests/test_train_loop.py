@@ -384,13 +384,12 @@ def test_patience_keeps_the_best(corpus: Corpus) -> None:
     assert all(torch.equal(tensor, states[1][name]) for name, tensor in learner.state_dict().items())
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_lower_precisions_train(precision: str, corpus: Corpus) -> None:
-    model = fit("decaf", corpus, Run(device="cpu", seed=5), precision=precision)
+def test_a_lower_precision_trains(corpus: Corpus) -> None:
+    model = fit("decaf", corpus, Run(device="cpu", seed=5), precision="bfloat16")
     plain = unbroken("decaf", None)
     for one, other in zip(model.about["training"], plain.about["training"], strict=True):
         assert one["loss"] == pytest.approx(other["loss"], rel=0.1)
-    assert all(array.dtype != np.float16 for array in model.state()[0].values())
+    assert all(array.dtype in (np.float32, np.int32, np.int64, np.uint8) for array in model.state()[0].values())
 
 
 # --- processes

@@ -18,6 +18,7 @@ from longtail.data.sparse import normalise_rows
 from longtail.encoders.bag import BagEncoder, Bags
 from longtail.encoders.residual import Form
 from longtail.encoders.table import Table
+from longtail.labels.graph import normalised
 from longtail.labels.represent import pifa
 from longtail.store.parts import pack_csr
 from longtail.train.learner import Phase, Structure
@@ -77,7 +78,7 @@ class Shallow(BagCascade):
             raise RuntimeError("there are no clusters yet")
         nodes, L = self.tree.nodes(META), len(self.tree)
         C = sp.csr_matrix((np.ones(L, np.float32), (nodes, np.arange(L))))  # (K, L)
-        graph = None if self.shape.graph is None else normalise_rows((C @ self.shape.graph @ C.T).tocsr())
+        graph = None if self.shape.graph is None else normalised((C @ self.shape.graph @ C.T).tocsr())
         return normalise_rows((C @ self.texts).tocsr()), graph
 
     def new_level(self, texts: sp.csr_matrix, feature: str, graph: sp.csr_matrix | None, free: bool) -> Level:

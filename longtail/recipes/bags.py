@@ -59,15 +59,12 @@ class BagRecipe(DeepRecipe):
 
     def corpus(self, read: Read) -> Corpus:
         """The training set as tensors."""
-        import torch
-
         from longtail.cascade.network import Corpus
         from longtail.encoders.bag import Bags
 
         tokens = None if read.texts is None else Bags.of(read.texts)
         known = None if tokens is None else tokens.ptr.diff() > 0
         ignore = None if read.ignore is None else sp.csr_matrix(read.ignore, dtype=np.float32)
-        del torch
         return Corpus(Bags.of(read.X), read.Y, ignore, read.texts, tokens, known)
 
     def words(self, read: Read) -> Table:

@@ -48,7 +48,7 @@ class DeepRecipe(RefitRecipe):
     batch: int = param_of(LoopParameters, "batch")
     accumulate: int = param_of(LoopParameters, "accumulate")
     clip: float | None = param_of(LoopParameters, "clip")
-    precision: Literal["float32", "bfloat16", "float16"] = param_of(LoopParameters, "precision")
+    precision: Literal["float32", "bfloat16"] = param_of(LoopParameters, "precision")
     min_steps: int = param_of(LoopParameters, "min_steps")
     steps: int | None = param_of(LoopParameters, "steps")
     patience: int | None = param_of(LoopParameters, "patience")

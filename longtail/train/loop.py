@@ -30,7 +30,7 @@ from longtail.train.schedule import factor
 from longtail.train.settings import LoopParameters
 
 log = logging.getLogger("longtail")
-PRECISIONS = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}  # by Accelerate's names
+PRECISIONS = {"float32": "no", "bfloat16": "bf16"}  # by Accelerate's names; float16 would need its losses scaled
 
 
 class Loop:
