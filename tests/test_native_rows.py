@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from longtail import _native
-from longtail._native.rows import adam_rows, dots
+from longtail._native.rows import adam_rows, dots, join_truth
 
 SHAPES = st.tuples(st.integers(0, 5), st.integers(0, 40), st.integers(1, 9), st.integers(1, 75))  # B, C, n, d
 
@@ -84,6 +84,39 @@ def test_adam_refuses_what_it_could_not_write_to() -> None:
         adam_rows(good, good.copy(), good.copy(), ids, good[:2], **told)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="differ in shape"):
         adam_rows(good, good[:2].copy(), good.copy(), ids, good[:1], **told)  # type: ignore[arg-type]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 9), st.integers(0, 30), st.integers(1, 150), st.integers(0, 999))
+def test_truth_beside_a_shortlist(threads: None, B: int, S: int, L: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth = [
+        {int(label): float(rng.random()) for label in rng.choice(L, rng.integers(0, min(L, 9) + 1))} for _ in range(B)
+    ]
+    rows = [sorted(row) for row in truth]
+    shortlist = rng.integers(-1, L, (B, S))
+    ptr = np.append(0, np.cumsum([len(row) for row in rows])).astype(np.int64)
+    labels = np.array([label for row in rows for label in row], np.int64)
+    values = np.array([truth[b][label] for b, row in enumerate(rows) for label in row], np.float32)
+    candidates, counted, targets, hits = join_truth(ptr, labels, values, shortlist)
+    most = max(map(len, rows), default=0)
+    assert candidates.shape == counted.shape == targets.shape == (B, most + S)
+    assert hits == sum(int(label) in truth[b] for b in range(B) for label in shortlist[b])
+    for b in range(B):
+        assert candidates[b].tolist() == rows[b] + [-1] * (most - len(rows[b])) + shortlist[b].tolist()
+        wanted = [True] * len(rows[b]) + [False] * (most - len(rows[b]))
+        wanted += [label >= 0 and int(label) not in truth[b] for label in shortlist[b]]
+        assert counted[b].tolist() == wanted
+        np.testing.assert_allclose(targets[b], [truth[b].get(int(label), 0.0) for label in candidates[b]], rtol=1e-6)
+
+
+def test_truth_must_have_a_row_for_each_shortlist() -> None:
+    none, shortlist = (np.empty(0, np.int64), np.empty(0, np.float32)), np.zeros((2, 1), np.int64)
+    with pytest.raises(ValueError, match="differ in rows"):
+        join_truth(np.zeros(2, np.int64), *none, shortlist)
+    for ptr in ([0, 0, 1], [1, 0, 0]):
+        with pytest.raises(ValueError, match="end where"):
+            join_truth(np.array(ptr), *none, shortlist)
 
 
 SCRIPT = """

@@ -1,4 +1,4 @@
-"""The kernels of dense tables of which few rows are asked for at a time."""
+"""The kernels of training on few of many rows: products with them, steps of Adam, and which rows they are."""
 
 from __future__ import annotations
 
@@ -41,3 +41,14 @@ def adam_rows(
     rate = lr / (1 - betas[0] ** steps)
     step = (1 - betas[0], betas[1], 1 - betas[1], root, eps, rate)
     _kernels.adam_rows(weight, first, second, ids, np.ascontiguousarray(grad, np.float32), *step)
+
+
+def join_truth(
+    ptr: NDArray[np.int64], labels: NDArray[np.int64], values: Floats, shortlist: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Floats, Floats, int]:
+    """True labels and a shortlist (B, S), side by side: candidates (B, most + S), whether each counts, their targets.
+
+    Row b has the true labels[ptr[b]:ptr[b + 1]], which rise; they come first, padded by −1. A label of the shortlist
+    that is true counts once only, at its first place. Last, how many of the shortlists' labels are true.
+    """
+    return _kernels.join_truth(ptr, labels, values, np.ascontiguousarray(shortlist, np.int64))

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from longtail._native.rows import join_truth
 from longtail.cascade.targets import Truth
 from longtail.labels.tree import LabelTree
 
@@ -73,10 +74,15 @@ def below_parents(logits: Tensor, above: Truth, truth: Truth, family: Family, k:
 
 def with_truth(shortlist: Tensor, truth: Truth) -> Shortlist:
     """A shortlist (B, S) made beforehand, and beside it what is true; nothing counts twice."""
+    pairs = max(len(truth.rows), 1)
+    if shortlist.device.type == "cpu":
+        joined = join_truth(truth.ptr(), truth.labels.numpy(), truth.values.numpy(), shortlist.numpy())
+        candidates, counted, targets = (torch.from_numpy(array) for array in joined[:3])
+        return Shortlist(candidates, counted, torch.tensor(joined[3] / pairs), targets)
     positives = truth.padded()  # (B, most)
     found = truth.at(shortlist)
     true = found > 0
     candidates = torch.cat([positives, shortlist.long()], 1)
     counted = torch.cat([positives >= 0, (shortlist >= 0) & ~true], 1)
-    recall = (true.sum() / max(len(truth.rows), 1)).float()
+    recall = (true.sum() / pairs).float()
     return Shortlist(candidates, counted.float(), recall, torch.cat([truth.at(positives), found], 1))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from longtail._native import pick
@@ -45,8 +46,11 @@ class Truth(NamedTuple):
 
     def matrix(self) -> sp.csr_matrix:
         """As a sparse matrix (B, K), which shares its memory."""
-        ptr = np.searchsorted(self.rows.numpy(), np.arange(self.shape[0] + 1))
-        return sp.csr_matrix((self.values.numpy(), self.labels.numpy(), ptr), shape=self.shape)
+        return sp.csr_matrix((self.values.numpy(), self.labels.numpy(), self.ptr()), shape=self.shape)
+
+    def ptr(self) -> NDArray[np.int64]:
+        """Where the pairs of each row begin, and the last end (B + 1,)."""
+        return np.searchsorted(self.rows.numpy(), np.arange(self.shape[0] + 1)).astype(np.int64)
 
     def padded(self) -> Tensor:
         """The labels of each point, side by side (B, most), padded by −1."""
