@@ -133,7 +133,7 @@ class Cascade(Learner):
         if targets is None:
             targets = truth.at(candidates)
         if ignored is not None:
-            counted = counted * (ignored.at(candidates) == 0)
+            counted = ignored.at(candidates).eq_(0).mul_(counted)
         return bce(self.level(LABELS).logits(features, candidates), targets, counted)
 
     def shortlist(self, points: Tensor, truths: dict[int, Truth], logits: Tensor | None) -> Shortlist:
