@@ -131,7 +131,9 @@ class Stage:
         for j in np.argsort(-cosines)[: shape.neighbours]:
             votes += cosines[j] * self.Y[j] / shape.neighbours
         to_centroids = unit(self.Y.T @ points) @ x
-        return np.maximum(0.075 * top(to_centroids, shape.shortlist) + 0.925 * votes, 0)
+        found = np.isin(np.arange(len(votes)), np.argsort(-to_centroids, kind="stable")[: shape.shortlist])
+        # what the search for centroids has found stays, last, however unlike it is
+        return np.maximum(0.075 * found * to_centroids + 0.925 * votes, 1e-12 * found)
 
 
 def stages(name: str, corpus: Corpus, **changed: Any) -> Iterator[Stage]:

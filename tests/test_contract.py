@@ -152,7 +152,7 @@ def test_ignored_pairs_are_no_negatives(name: str) -> None:
     rank = {}
     for case, data in (("ignored", items), ("negative", against)):
         scores = made(name).fit(data).predict(texts, L).to_csr().toarray()
-        rank[case] = np.diag(scores).sum() - scores.mean()  # of its row, since a score may be relative to the best
+        rank[case] = np.diag(scores).sum()
     assert rank["ignored"] > rank["negative"]
 
 
@@ -258,8 +258,6 @@ def test_test_is_never_read(name: str, corpus: Corpus, model: Model) -> None:
 
 @pytest.mark.parametrize("points", [1, 2, 3])
 def test_very_small_corpora(name: str, points: int) -> None:
-    if points == 2 and not getattr(recipes[name], "refits", True):
-        pytest.skip("one point is held out, and a model that is not trained again never sees it")
     texts, labels = ["boat wind", "pawn knight", "boat tide"][:points], [["a"], ["c"], ["a"]][:points]
     described = {"a": "boat", "c": "pawn"} if "label text" in recipes[name].needs else None
     model = longtail.fit(texts, labels, name, label_texts=described, **small(name))
@@ -324,18 +322,12 @@ def augments(name: str) -> None:
 def test_label_texts_make_a_label_known_that_has_no_example(
     name: str, corpus: Corpus, method: str, tmp_path: Path
 ) -> None:
-    if not network(name):
-        model = made(name, augment=method).fit(corpus, Run(seed=1))
-    elif method in ("self", "gandalf"):  # networks take their time to learn one point
-        model = longtail.recipe(name, **small(name), augment=method).fit(corpus, Run(seed=1))
-    else:
-        model = briefly(name, augment=method).fit(corpus, Run(seed=1))
-    learnt = not network(name) or method in ("self", "gandalf")
-    if learnt and method != "auto":  # which may find that nothing is best
+    model = longtail.recipe(name, **small(name), augment=method).fit(corpus, Run(seed=1))
+    if method != "auto":  # which may find that nothing is best
         assert model.predict(["telescope planet comet"], 1).keys() == [[UNSEEN]]
     assert corpus.test is not None
     report = evaluate(model.predict(corpus.test.x, 5), corpus.test.Y)
-    assert not learnt or report["P@1"] >= (60 if method == "labels-only" else 90)
+    assert report["P@1"] >= (60 if method == "labels-only" else 90)
     assert np.array_equal(model.labels.counts, corpus.labels.counts) and model.labels.points == corpus.labels.points
     model.save(tmp_path / "model")
     again = longtail.load(tmp_path / "model")
@@ -386,7 +378,7 @@ def test_labels_that_never_stand_together(name: str) -> None:
     words = [["boat", "wind"], ["pawn", "knight"]]
     points = [f"{w[i % 2]} {w[(i + 1) % 2]} word{i}" for i in range(20) for w in words]
     model = longtail.fit(points, [["a"], ["b"]] * 20, name, label_texts=texts, augment="gandalf", **small(name))
-    assert model.predict(["wind boat", "pawn knight", "telescope comet"], 1).keys() == [["a"], ["b"], ["c"]]
+    assert model.predict(["wind boat", "knight", "comet"], 1).keys() == [["a"], ["b"], ["c"]]
 
 
 def test_what_it_cannot_do_it_refuses_by_name(model: Model) -> None:

@@ -263,6 +263,22 @@ def test_trend_looks_at_the_ends_alone(differences: Sequence[float], verdict: Ve
 
 
 @pytest.mark.parametrize(
+    ("bins", "verdict"),
+    [
+        ([(10.0, 11.0), (5.0, 5.1), (2.0, 3.0)], "reproduced"),
+        ([(1.0, 2.0), (0.0, 0.1)], "reproduced"),  # from nothing is more than any share
+        ([(10.0, 12.0), (5.0, 5.1)], "contradicted"),  # the head gains more, relatively
+        ([(10.0, 9.0), (5.0, 7.0)], "contradicted"),  # the head loses
+        ([(10.0, 10.0), (5.0, 7.0)], "not separable"),
+    ],
+)
+def test_tail_asks_for_gains_everywhere_and_relatively_most_at_the_end(
+    bins: Sequence[tuple[float, float]], verdict: Verdict
+) -> None:
+    assert judge.tail([Spread("bin", after, before, after - before) for before, after in bins]) == verdict
+
+
+@pytest.mark.parametrize(
     ("ratio", "difference", "verdict"),
     [
         (0.99, -0.5, "reproduced"),
@@ -312,7 +328,7 @@ def test_the_table_is_sound() -> None:
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
     for claim in CLAIMS:
         for part in claim.parts:
-            assert part.metrics or part.kind == "faster"
+            assert part.metrics or part.kind in ("faster", "level")
             assert len(part.arms) == 2 or part.kind in ("trend", "level"), claim.id
             assert len({arm.system for arm in part.arms}) == len(part.arms), claim.id
 
@@ -322,6 +338,24 @@ def test_claims_by_name() -> None:
     assert claims_of() == list(CLAIMS)
     with pytest.raises(ParameterError, match="no claim 'G99'"):
         claims_of(["G99"])
+
+
+def test_both_sides_of_a_claim_about_networks_take_the_same_steps_of_the_same_batch() -> None:
+    networks = [arm.system.made() for claim in CLAIMS for arm in claim.arms if arm.system.preset is not None]
+    taken = {(made.name, made.steps, made.batch) for made in networks}  # type: ignore[attr-defined]
+    assert len(taken) == len({made.name for made in networks}) == 5
+
+
+def test_seeds_that_are_asked_for_replace_those_of_the_claims() -> None:
+    assert {claim.seeds for claim in claims_of(["G2", "G9a"])} == {(0, 1, 2), (0,)}
+    assert [claim.seeds for claim in claims_of(["G2", "G9a"], [4, 3, 4])] == [(4, 3), (4, 3)]
+
+
+def test_a_system_with_a_preset_is_the_same_run_as_one_with_its_settings() -> None:
+    short = System.of("decaf", {"epochs": 3}, "small")
+    spelt = System.of("decaf", {**recipes["decaf"].presets["small"], "epochs": 3})
+    assert Trial.of("topics", "d", short, 0).id == Trial.of("topics", "d", spelt, 0).id
+    assert short.given == dict(spelt.settings) and str(short) == "decaf --preset small epochs=3"
 
 
 def test_a_claim_knows_its_kinds_and_arms() -> None:

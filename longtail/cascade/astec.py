@@ -61,7 +61,7 @@ class AstecNetwork(BagCascade):
         if phase.name == "surrogate":
             self.set_tree(structure)
             K = len(structure["clusters"]) - 1
-            self.set_level(META, Level(K, "near", Free(Table.random(K, D, 0.02)), Table(torch.zeros(K, 1))))
+            self.set_level(META, Level(K, "near", Free(Table.random(K, D, 0.02)), self.cluster_bias()))
             return
         if str(META) in self.levels:
             self.levels.pop(str(META))
@@ -70,7 +70,8 @@ class AstecNetwork(BagCascade):
         size = (self.shape.neighbours, self.shape.shortlist)
         self.nearby = Nearby.of(structure["features"], self.corpus.Y, *size)
         L = self.corpus.Y.shape[1]
-        self.set_level(LABELS, Level(L, "text", Free(Table.random(L, D, 0.02)), Table(torch.zeros(L, 1))))
+        bias = self.label_bias(self.static.shape[1])
+        self.set_level(LABELS, Level(L, "text", Free(Table.random(L, D, 0.02)), bias))
 
     def static_labels(self, points: Tensor) -> Tensor:
         """(B, S)."""

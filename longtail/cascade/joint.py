@@ -14,7 +14,7 @@ from torch import Tensor
 from longtail.cascade.level import Level
 from longtail.cascade.mixing import LABELS, META, Mixing
 from longtail.cascade.network import Cascade, Corpus, cluster, tree_arrays
-from longtail.cascade.weights import Attended, Free, FromText, LabelWeights
+from longtail.cascade.weights import Attended, Free, FromGraph, FromText, LabelWeights
 from longtail.encoders.bag import Bags
 from longtail.encoders.sequence import SequenceEncoder
 from longtail.encoders.table import Table
@@ -32,6 +32,7 @@ class Shape:
     seed: int
     centroids: sp.csr_matrix  # (L, V), which labels are clustered by at first
     graph: sp.csr_matrix | None = None  # Ĝ (L, L): with it, label weights are text, graph and free rows
+    bias: bool = False
 
 
 class Joint(Cascade):
@@ -74,9 +75,10 @@ class Joint(Cascade):
         self.parents = max(1, min(K, -(-self.shape.shortlist // W)))
         widths, dropout = self.sequences.widths, self.shape.dropout
         meta = Free(Table.random(K, widths["meta"], widths["meta"] ** -0.5))
-        self.set_level(META, Level(K, "meta", meta, dropout=dropout))
+        biases = (self.cluster_bias(), self.label_bias(self.parents * W)) if self.shape.bias else (None, None)
+        self.set_level(META, Level(K, "meta", meta, biases[0], dropout))
         L = self.corpus.Y.shape[1]
-        self.set_level(LABELS, Level(L, "label", self.label_weights(phase), dropout=dropout))
+        self.set_level(LABELS, Level(L, "label", self.label_weights(phase), biases[1], dropout))
 
     def label_weights(self, phase: Phase) -> LabelWeights:
         """Free rows; or texts and graph, and free rows in the second phase."""
@@ -84,10 +86,10 @@ class Joint(Cascade):
         width = self.sequences.widths["label"]
         if graph is None or texts is None:
             return Free(Table.random(L, width, width**-0.5))
-        around = (graph @ texts).tocsr()  # Ĝ Z
+        bags = Bags.of(texts)
         parts: dict[Any, LabelWeights] = {
-            "text": FromText(E, Bags.of(texts), "frugal"),
-            "graph": FromText(E, Bags.of(around), "frugal"),
+            "text": FromText(E, bags, "frugal"),
+            "graph": FromGraph(E, bags, Bags.of(graph), "frugal"),
         }
         if phase.name == "joint":
             parts["free"] = Free(Table(torch.from_numpy(self.text_vectors())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail.cascade.nearby import Nearby
-from longtail.cascade.serving import Arrays, BagFeatures, Features, near_and_classified, two_levels
+from longtail.cascade.serving import Arrays, BagFeatures, Features, Sides, sides_of, two_levels
 from longtail.core.errors import MissingExtraError
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs
 from longtail.core.ranking import Ranking
 from longtail.core.recipe import Recipe
 from longtail.core.texts import Texts
+from longtail.data.dataset import Dataset
 from longtail.encoders.tfidf import Tfidf
 from longtail.encoders.words import UNKNOWN, Words
 from longtail.store import Saved, StoredModel
@@ -40,14 +42,25 @@ class Cascaded:
 
     def scores(self, rows: Any) -> sp.csr_matrix:
         """Of the candidates of each point (N, L)."""
-        parts = []
+        if self.nearby is not None:
+            return self.mixed(self.sides(rows), self.meta["near"]["beta"])
+        return sp.vstack([two_levels(features, self.arrays, self.meta) for features in self.features(rows)], "csr")
+
+    def features(self, rows: Any) -> Iterator[dict[str, NDArray[np.float32]]]:
+        """Block by block."""
         for first in range(0, rows.shape[0], BLOCK):
-            features = self.encoder.features(rows[first : first + BLOCK])
-            if self.nearby is None:
-                parts.append(two_levels(features, self.arrays, self.meta))
-            else:
-                parts.append(near_and_classified(features, self.nearby, self.arrays, self.meta))
-        return sp.vstack(parts, format="csr")
+            yield self.encoder.features(rows[first : first + BLOCK])
+
+    def sides(self, rows: Any) -> list[Sides]:
+        """What Astec's scores are mixed of, block by block; to find it takes far longer than to mix it."""
+        if self.nearby is None:
+            raise RuntimeError("only Astec's scores have two sides")
+        return [sides_of(features, self.nearby, self.arrays, self.meta) for features in self.features(rows)]
+
+    def mixed(self, sides: list[Sides], beta: float) -> sp.csr_matrix:
+        """Astec's scores (N, L)."""
+        L = len(self.arrays["label.weights"])
+        return sp.vstack([block.mixed(beta, L) for block in sides], "csr")
 
 
 def inception_features(arrays: Arrays, meta: dict[str, Any]) -> Features:
@@ -82,15 +95,34 @@ class CascadeModel(StoredModel):
         """The mean of the networks' scores; a text without known words gets the most frequent labels."""
         if not isinstance(x, Texts):
             raise TypeError("texts are asked for")
-        rows, L = self.encoded(x), len(self.labels)
-        total = self.parts[0].scores(rows)
-        for part in self.parts[1:]:
-            total = total + part.scores(rows)
+        rows = self.encoded(x)
+        return self.averaged(rows, (part.scores(rows) for part in self.parts), k)
+
+    def rank_by_beta(self, x: Texts, k: int, betas: Sequence[float]) -> Iterator[tuple[float, Ranking]]:
+        """For each share of the classifier in Astec's scores what `rank` would be."""
+        rows = self.encoded(x)
+        found = [part.sides(rows) for part in self.parts]
+        for beta in betas:
+            scores = (part.mixed(sides, beta) for part, sides in zip(self.parts, found, strict=True))
+            yield beta, self.averaged(rows, scores, k)
+
+    def averaged(self, rows: Any, scores: Iterator[sp.csr_matrix], k: int) -> Ranking:
+        """The best by the mean of the networks' scores."""
+        total = next(scores)
+        for one in scores:
+            total = total + one
         total.data /= len(self.parts)
         wordless = np.flatnonzero(np.diff(rows.indptr) == 0 if sp.issparse(rows) else ~(rows > UNKNOWN).any(1))
         if len(wordless):
             total = with_rows(total, wordless, self.labels.counts)
-        return Ranking.from_csr(total, min(k, L), self.labels)
+        return Ranking.from_csr(total, min(k, len(self.labels)), self.labels)
+
+    def shortlist_recall(self, data: Dataset) -> float:
+        """The share of what is true of some points that any network scores: those below its best clusters, or near."""
+        Y, rows = data.truth(), self.encoded(data.x)
+        scored = sum(part.scores(rows) for part in self.parts).astype(bool)
+        found = Y[:, : scored.shape[1]].astype(bool).multiply(scored)  # labels that only the data has are not found
+        return float(found.nnz / max(Y.nnz, 1))
 
     def encoded(self, x: Texts) -> Any:
         """TF-IDF rows, or sequences of words."""

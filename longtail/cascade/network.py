@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from longtail.cascade.candidates import Family, Shortlist, below_parents, with_truth
@@ -15,6 +16,7 @@ from longtail.cascade.level import Level
 from longtail.cascade.losses import bce
 from longtail.cascade.mixing import LABELS, META, Mixing
 from longtail.cascade.targets import Targets, Truth
+from longtail.encoders.table import Table
 from longtail.labels.tree import LabelTree
 from longtail.train.learner import Figures, Learner, Phase, Structure
 
@@ -47,6 +49,12 @@ class Corpus:
     texts: sp.csr_matrix | None = None  # (L, V): TF-IDF of the label texts
     label_tokens: Any = None  # (L): the label texts as the encoder reads texts
     label_known: Tensor | None = None  # (L,): whether a label has a text at all
+
+
+def log_odds(shares: NDArray[np.floating[Any]], least: float) -> Table:
+    """log(p / (1 − p)) as a table of one column, p held between `least` and a half."""
+    p = np.clip(shares, min(least, 0.5), 0.5)
+    return Table(torch.from_numpy(np.log(p / (1 - p)).astype(np.float32))[:, None])
 
 
 class Cascade(Learner):
@@ -88,6 +96,21 @@ class Cascade(Learner):
         self.tree = LabelTree(structure["order"], (structure["clusters"], np.arange(len(structure["order"]) + 1)))
         self.clusters = Targets(self.tree.targets(self.corpus.Y, META))
         self.family = Family.of(self.tree, LABELS)
+
+    def cluster_bias(self) -> Table:
+        """The log odds (K, 1) with which a point belongs to a cluster.
+
+        From zero, the first hundreds of steps would go into learning that nearly all clusters are wrong.
+        """
+        if self.tree is None:
+            raise RuntimeError("there are no clusters yet")
+        shares = np.asarray(self.tree.targets(self.corpus.Y, META).sum(0)).ravel() / self.points
+        return log_odds(shares, 0.5 / self.points)
+
+    def label_bias(self, candidates: int) -> Table:
+        """The log odds (L, 1) with which one of so many candidates is true: the same for every label."""
+        L, true = self.corpus.Y.shape[1], self.corpus.Y.sum() / max(self.points, 1)
+        return log_odds(np.full(L, true / max(candidates, 1)), 0.5 / L)
 
     def set_level(self, t: int, level: Level) -> None:
         """Put a level in its place."""

@@ -7,7 +7,7 @@ served alike, and those with a bag encoder need numpy alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -87,16 +87,24 @@ def two_levels(features: dict[str, Floats], arrays: Arrays, meta: Mapping[str, A
     return found if graph is None else walked(found, graph, WALKED)
 
 
-def near_and_classified(
-    features: dict[str, Floats], nearby: Nearby, arrays: Arrays, meta: Mapping[str, Any]
-) -> sp.csr_matrix:
-    """β·σ(classifier) + (1 − β)·σ(similarity) of a shortlist's labels, each relative to the row's largest (Astec)."""
+class Sides(NamedTuple):
+    """The two scores of a shortlist's labels, each relative to the largest of its row (Astec); pads have 0."""
+
+    candidates: NDArray[np.int32]  # (B, S), padded by −1
+    classified: Floats  # σ(classifier)
+    near: Floats  # σ(similarity)
+
+    def mixed(self, beta: float, L: int) -> sp.csr_matrix:
+        """β·classified + (1 − β)·near (B, L)."""
+        return as_csr(self.candidates, np.asarray(beta * self.classified + (1 - beta) * self.near, np.float32), L)
+
+
+def sides_of(features: dict[str, Floats], nearby: Nearby, arrays: Arrays, meta: Mapping[str, Any]) -> Sides:
+    """What the classifiers and what is near say of the labels of a shortlist."""
     candidates, alike = nearby.shortlist(features["near"])  # (B, S)
     logits = dots(features[meta["label"]], arrays["label.weights"], candidates) + arrays["label.bias"][candidates]
-    beta, pad = meta["near"]["beta"], candidates < 0
-    parts = [np.where(pad, 0, sigmoid(part)) for part in (logits, alike)]
-    own, near = (part / np.maximum(part.max(1, keepdims=True), 1e-12) for part in parts)
-    return as_csr(candidates, np.asarray(beta * own + (1 - beta) * near, np.float32), len(arrays["label.weights"]))
+    parts = [np.where(candidates < 0, 0, sigmoid(part)) for part in (logits, alike)]
+    return Sides(candidates, *(part / np.maximum(part.max(1, keepdims=True), 1e-12) for part in parts))
 
 
 def walked(scores: sp.csr_matrix, graph: sp.csr_matrix, k: int) -> sp.csr_matrix:

@@ -13,7 +13,7 @@ from longtail.cascade.bags import BagCascade
 from longtail.cascade.level import Level
 from longtail.cascade.mixing import LABELS, META, Mixing
 from longtail.cascade.network import Corpus, cluster, tree_arrays
-from longtail.cascade.weights import Added, Attended, Free, FromText, LabelWeights
+from longtail.cascade.weights import Added, Attended, Free, FromGraph, FromText, LabelWeights
 from longtail.data.sparse import normalise_rows
 from longtail.encoders.bag import BagEncoder, Bags
 from longtail.encoders.residual import Form
@@ -66,11 +66,14 @@ class Shallow(BagCascade):
         if phase.name == "labels":
             self.static = torch.from_numpy(structure["clusters"].astype(np.int64))
             self.copy_residual("meta", "label")
-            self.set_level(LABELS, self.new_level(self.texts, "label", self.shape.graph, free=True))
+            self.set_level(
+                LABELS,
+                self.new_level(self.texts, "label", self.shape.graph, self.label_bias(self.static_width()), free=True),
+            )
             return
         self.set_tree(structure)
         texts, graph = self.cluster_texts()
-        self.set_level(META, self.new_level(texts, "meta", graph, free=phase.name == "meta"))
+        self.set_level(META, self.new_level(texts, "meta", graph, self.cluster_bias(), free=phase.name == "meta"))
 
     def cluster_texts(self) -> tuple[sp.csr_matrix, sp.csr_matrix | None]:
         """Of each cluster the texts of its labels, added up (K, V); and the graph of clusters (K, K)."""
@@ -81,7 +84,15 @@ class Shallow(BagCascade):
         graph = None if self.shape.graph is None else normalised((C @ self.shape.graph @ C.T).tocsr())
         return normalise_rows((C @ self.texts).tocsr()), graph
 
-    def new_level(self, texts: sp.csr_matrix, feature: str, graph: sp.csr_matrix | None, free: bool) -> Level:
+    def static_width(self) -> int:
+        """The labels of a shortlist, pads too."""
+        if self.family is None or self.static is None:
+            raise RuntimeError("there are no shortlists yet")
+        return int(self.static.shape[1] * self.family.children.shape[1])
+
+    def new_level(
+        self, texts: sp.csr_matrix, feature: str, graph: sp.csr_matrix | None, bias: Table, free: bool
+    ) -> Level:
         """Weights from texts (and the graph), with free rows or without."""
         E, K = self.bags.E, texts.shape[0]
         text = FromText(E, Bags.of(texts), self.shape.form)
@@ -91,12 +102,13 @@ class Shallow(BagCascade):
                 rows = Free(Table.random(K, E.width, 0.02))
             weights: LabelWeights = text if rows is None else Added(text, rows)
         else:
-            around = (graph @ texts).tocsr()  # Ĝ Z
-            parts: dict[Any, LabelWeights] = {"text": text, "graph": FromText(E, Bags.of(around), self.shape.form)}
+            around = FromGraph(E, Bags.of(texts), Bags.of(graph), self.shape.form)
+            parts: dict[Any, LabelWeights] = {"text": text, "graph": around}
             if free:  # w_l starts at Ĝ E z
-                parts["free"] = Free(Table(torch.from_numpy(np.asarray(around @ E.weight.cpu().numpy(), np.float32))))
+                start = graph @ (texts @ E.weight.cpu().numpy())
+                parts["free"] = Free(Table(torch.from_numpy(np.asarray(start, np.float32))))
             weights = Attended(parts)
-        return Level(K, feature, weights, Table(torch.zeros(K, 1)))
+        return Level(K, feature, weights, bias)
 
     @torch.no_grad()
     def centroids(self) -> np.ndarray:

@@ -6,6 +6,7 @@ are functions of rows of the word table, so gradients reach word vectors through
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -14,17 +15,18 @@ from torch.nn.utils.parametrizations import spectral_norm
 
 from longtail.encoders.bag import Bags, bag_vectors
 from longtail.encoders.residual import Form, Residual
-from longtail.encoders.table import Table
+from longtail.encoders.sums import WeightedSums
+from longtail.encoders.table import Table, compact
 
 
-class LabelWeights(nn.Module):
+class LabelWeights(nn.Module, ABC):
     """Base of all: weight vectors of K labels or clusters."""
 
     width: int  # d
 
+    @abstractmethod
     def rows(self, labels: Tensor) -> Tensor:
         """The weights (U, d) of labels (U,), each of which stands there once."""
-        raise NotImplementedError
 
     @torch.no_grad()
     def all_rows(self, K: int, block: int = 8192) -> Tensor:
@@ -46,10 +48,7 @@ class Free(LabelWeights):
 
 
 class FromText(LabelWeights):
-    """R(E z_l): the label's text through the words' table and a residual block of its own.
-
-    With rows of Ĝ·Z for z this is the graph's side of the label (GALE): E is linear, so Σ_m Ĝ_lm E z_m = E (Ĝ Z)_l.
-    """
+    """R(E z_l): the label's text through the words' table and a residual block of its own (LTE)."""
 
     def __init__(self, E: Table, texts: Bags, form: Form, dropout: float = 0.0):
         super().__init__()
@@ -67,14 +66,41 @@ class FromText(LabelWeights):
 
     def vectors(self, labels: Tensor) -> Tensor:
         """E z_l (U, D); made once for all labels where E is frozen."""
-        E = self.words[0]
-        if E.trainable:
+        if self.words[0].trainable:
             self._frozen = None
-            return bag_vectors(E, self.texts.take(labels))
+            return self.summed(labels)
         if self._frozen is None:
             with torch.no_grad():
-                self._frozen = bag_vectors(E, self.texts)
+                self._frozen = self.summed(torch.arange(len(self.texts), device=labels.device))
         return self._frozen[labels]
+
+    def summed(self, labels: Tensor) -> Tensor:
+        """E z_l (U, D)."""
+        return bag_vectors(self.words[0], self.texts.take(labels))
+
+
+class FromGraph(FromText):
+    """R(Σ_m Ĝ_lm E z_m): the texts of a label's neighbours (GALE).
+
+    Texts first, then neighbours: the rows of Ĝ·Z have many times the entries of Ĝ and Z together.
+    """
+
+    def __init__(self, E: Table, texts: Bags, graph: Bags, form: Form, dropout: float = 0.0):
+        super().__init__(E, texts, form, dropout)
+        self.graph = graph  # Ĝ (K, K), rows as bags of labels
+
+    def _apply(self, fn: Any, recurse: bool = True) -> FromGraph:
+        self.graph = self.graph.apply(fn)
+        super()._apply(fn, recurse)
+        return self
+
+    def summed(self, labels: Tensor) -> Tensor:
+        """Σ_m Ĝ_lm E z_m (U, D)."""
+        around = self.graph.take(labels)
+        neighbours, at = compact(around.words, around.vocabulary)
+        vectors = bag_vectors(self.words[0], self.texts.take(neighbours))
+        summed: Tensor = WeightedSums.apply(vectors, at, around.ptr, around.weights)  # type: ignore[no-untyped-call]
+        return summed
 
 
 class Added(LabelWeights):

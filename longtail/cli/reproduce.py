@@ -29,7 +29,9 @@ def add(commands: Any) -> None:
     parser.add_argument("claims", metavar="CLAIM", nargs="*", help="as G4; default: all (see --list)")
     parser.add_argument("--list", action="store_true", help="show the claims, and stop")
     parser.add_argument("--corpus", metavar="NAME", nargs="+", help="only on these (default: those of the claim)")
-    parser.add_argument("--seeds", type=int, nargs="+", metavar="S", help="runs of each arm (default: 0 1 2)")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", metavar="S", help="runs of each arm (default: those of the claim)"
+    )
     parser.add_argument("--from-results", action="store_true", help="train nothing; decide by what is recorded")
     parser.add_argument("--dry-run", action="store_true", help="say what would be run")
     parser.add_argument(
@@ -40,21 +42,21 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is missing, decide, write the page, show the verdicts."""
-    from longtail.evidence.claims import SEEDS, claims_of
+    from longtail.evidence.claims import claims_of
 
-    asked, seeds = claims_of(args.claims), list(dict.fromkeys(args.seeds or SEEDS))
+    asked = claims_of(args.claims, args.seeds)
     if args.list:
         show_list(asked)
         return 0
     bench = bench_of(args)
     wanted = [(claim, name) for claim in asked for name in chosen_corpora(claim.corpora, asked, args.corpus)]
     if args.dry_run:
-        show_plan(bench, wanted, seeds)
+        show_plan(bench, wanted)
         return 0
-    return reproduce(bench, wanted, seeds, args)
+    return reproduce(bench, wanted, args)
 
 
-def reproduce(bench: Any, wanted: list[tuple[Any, str]], seeds: list[int], args: argparse.Namespace) -> int:
+def reproduce(bench: Any, wanted: list[tuple[Any, str]], args: argparse.Namespace) -> int:
     """The work: the claims asked for are run, the page is about all there are."""
     from longtail.cli.show import console, table
     from longtail.evidence.claims import claims_of
@@ -63,15 +65,15 @@ def reproduce(bench: Any, wanted: list[tuple[Any, str]], seeds: list[int], args:
 
     bars, draw = progress(args), not args.from_results
     if draw:
-        run_missing(bench, wanted, seeds)
-    outcomes = [decide(bench, claim, name, seeds, draw=draw, progress=bars) for claim, name in wanted]
+        run_missing(bench, wanted)
+    outcomes = [decide(bench, claim, name, draw=draw, progress=bars) for claim, name in wanted]
     every = [
-        decide(bench, claim, name, seeds, draw=False)
-        for claim in claims_of()
-        for name in dict.fromkeys([*claim.corpora, *(n for c, n in wanted if c is claim)])
+        decide(bench, claim, name, draw=False)
+        for claim in claims_of((), args.seeds)
+        for name in dict.fromkeys([*claim.corpora, *(n for c, n in wanted if c.id == claim.id)])
     ]
     place = Path(args.page) if args.page else Path(args.results) / "results.md" if args.results else PAGE
-    write_page(place, page(every, seeds))
+    write_page(place, page(every, args.seeds))
     out = console()
     out.print(table(*verdict_rows(outcomes)))
     for outcome in outcomes:
@@ -103,7 +105,7 @@ def show_list(claims: list[Any]) -> None:
     console().print(table(["claim", "it says", "kind", "paper", "corpora"], rows))
 
 
-def show_plan(bench: Any, wanted: list[tuple[Any, str]], seeds: list[int]) -> None:
+def show_plan(bench: Any, wanted: list[tuple[Any, str]]) -> None:
     """The runs behind the claims, and which are there."""
     from longtail.cli.bench import show_plan as show
 
@@ -111,7 +113,7 @@ def show_plan(bench: Any, wanted: list[tuple[Any, str]], seeds: list[int]) -> No
     for claim, name in wanted:
         if bench.corpora.there(name):
             systems = [arm.system for arm in claim.arms]
-            planned.setdefault(name, {}).update(dict.fromkeys(bench.trials(name, systems, seeds)))
+            planned.setdefault(name, {}).update(dict.fromkeys(bench.trials(name, systems, claim.seeds)))
         else:
             log.warning("%s: no corpus %s here; say --data FOLDER", claim.id, name)
     show(bench, {name: list(trials) for name, trials in planned.items()})

@@ -28,7 +28,7 @@ from longtail.core.run import Run
 from longtail.data.read import read
 from longtail.evidence.machine import peak_bytes
 from longtail.evidence.predictions import keep_predictions
-from longtail.evidence.score import score
+from longtail.evidence.score import Scored, score
 from longtail.metrics import Report
 
 DECIMALS = 4  # of a figure in percent: 12,000 test points move P@5 by 0.0017 at the least
@@ -81,6 +81,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
             "predict": round(predicted - trained, 3),
         },
         **figures(scored.report()),
+        **shortlisted(model, scored),
         **chosen(model, job),
     }
 
@@ -94,6 +95,12 @@ def figures(report: Report) -> dict[str, Any]:
         "points": report.points,
         "labels": report.labels,
     }
+
+
+def shortlisted(model: Model, scored: Scored) -> dict[str, Any]:
+    """For models that score a shortlist: how much of what is true stands on it, in percent."""
+    recall = getattr(model, "shortlist_recall", None)
+    return {} if recall is None else {"shortlist_recall": round(100 * recall(scored.data), DECIMALS)}
 
 
 def rounded(values: Mapping[str, Any]) -> dict[str, Any]:

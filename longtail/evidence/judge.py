@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -50,6 +51,21 @@ def trend(rows: Sequence[Spread]) -> Verdict:
     if all(row.difference > 0 for row in rows):
         return "reproduced"
     return "contradicted" if any(row.difference < 0 for row in rows) else "not separable"
+
+
+def tail(rows: Sequence[Spread]) -> Verdict:
+    """`rows` are bins, head to tail. Reproduced: all rise, the last by the largest share of what it was.
+
+    Contradicted: one falls, or another gains more of what it was than the last.
+    """
+    if any(row.difference < 0 for row in rows) or any(gain(row) > gain(rows[-1]) for row in rows):
+        return "contradicted"
+    return "reproduced" if all(row.difference > 0 for row in rows) else "not separable"
+
+
+def gain(row: Spread) -> float:
+    """The difference as a share of what was there; of nothing, all of it and more."""
+    return row.difference / row.second if row.second else math.copysign(math.inf, row.difference)
 
 
 def faster(ratio: float, p1: Spread, margin: float) -> Verdict:

@@ -18,21 +18,23 @@ HEAD = """# Results: what the papers claim, measured here
 
 <!-- Written by `longtail reproduce` from the lines in `bench/results/`; changes by hand are lost. -->
 
-    longtail reproduce {ids} --seeds {seeds} --data FOLDER    # runs what is missing, then writes this page
-    longtail reproduce --seeds {seeds} --from-results         # writes it from what is recorded, byte for byte
+    longtail reproduce {ids}{seeds} --data FOLDER    # runs what is missing, then writes this page
+    longtail reproduce{seeds} --from-results    # writes it from what is recorded, byte for byte
 
 FOLDER holds the corpora that are not in the package, each in a folder of its name. How it works, and how to add a
 claim: [evidence.md](evidence.md).
 
 A claim relates trainings on the same data that differ in nothing but the settings shown. Figures are percentages on the
-test part, means over the seeds {listed}. A difference is first arm − second (of a series: last − first), with the 95 %
-interval of a paired bootstrap over test points, 10,000 resamples, the seeds averaged point by point before.
+test part, means over the seeds that a claim names. A difference is first arm − second (of a series: last − first), with
+the 95 % interval of a paired bootstrap over test points, 10,000 resamples, the seeds averaged point by point before.
+Shortlist recall is the share of what is true that a network scores at all.
 
 | kind | reproduced | contradicted |
 | --- | --- | --- |
 | ahead | the interval lies above zero on every metric named | it lies below zero on one |
 | equal | the interval lies within ±0.5 points (or what is said) on every metric | it lies wholly outside on one |
 | trend | the ends of the series are ordered as claimed on every metric | they are ordered the other way on one |
+| tail | every bin of label frequency gains, the last relatively most | a bin loses, or another gains relatively more |
 | faster | time ratio below 1 and P@1 not lower by more than 0.5 | otherwise |
 | level | reported, not judged | |
 
@@ -41,12 +43,12 @@ is; where corpora disagree it is *mixed*.
 """
 
 
-def page(outcomes: Sequence[Outcome], seeds: Sequence[int]) -> str:
-    """The whole page."""
+def page(outcomes: Sequence[Outcome], seeds: Sequence[int] | None = None) -> str:
+    """The whole page; `seeds` are those that were asked for, if not the claims' own."""
     claims = list(dict.fromkeys(outcome.claim for outcome in outcomes))
     ids = " ".join(claim.id for claim in claims)
-    spaced, listed = " ".join(map(str, seeds)), ", ".join(map(str, seeds))
-    lines = [HEAD.format(ids=ids, seeds=spaced, listed=listed), "## Verdicts", "", *overview(outcomes), ""]
+    asked = "" if seeds is None else f" --seeds {' '.join(map(str, seeds))}"
+    lines = [HEAD.format(ids=ids, seeds=asked), "## Verdicts", "", *overview(outcomes), ""]
     lines += ["## What was run", "", *corpora(outcomes), ""]
     for claim in claims:
         lines += section(claim, [outcome for outcome in outcomes if outcome.claim is claim])
@@ -114,7 +116,7 @@ def code(record: dict[str, Any]) -> str:
 
 def section(claim: Claim, outcomes: Sequence[Outcome]) -> list[str]:
     """Everything about one claim."""
-    lines = [f"## {claim.id}: {claim.says}", "", f"{claim.paper}; {claim.kind}.", ""]
+    lines = [f"## {claim.id}: {claim.says}", "", f"{claim.paper}; {claim.kind}; {seeds_of(claim)}.", ""]
     for outcome in outcomes:
         lines += [f"### {claim.id} on {outcome.corpus}: {outcome.verdict}", ""]
         if outcome.note:
@@ -127,16 +129,28 @@ def section(claim: Claim, outcomes: Sequence[Outcome]) -> list[str]:
     return lines
 
 
+def seeds_of(claim: Claim) -> str:
+    """The seeds of a claim in words."""
+    return f"seed{'s' * (len(claim.seeds) != 1)} {', '.join(map(str, claim.seeds))}"
+
+
 def arms(outcome: Outcome) -> list[str]:
     """The arms of a claim with their figures."""
     extra = [m for part in outcome.claim.parts for m in part.metrics if m not in SHOWN]
     metrics = [*SHOWN, *dict.fromkeys(extra)]
-    rows = []
+    rows, systems = [], [arm.system for arm in outcome.claim.arms]
     for arm in outcome.claim.arms:
         pool = outcome.pools.get(arm.system)
         cells = ["–"] * (len(metrics) + 2) if pool is None else figures(pool, metrics)
         rows.append([arm.title, f"`{arm.system}`", *cells])
-    return list(table(["arm", "trained by", *metrics, "train s", "peak MB"], rows))
+    columns = ["arm", "trained by", *metrics, "train s", "peak MB"]
+    recalls = [None if pool is None else pool.mean("shortlist_recall") for pool in map(outcome.pools.get, systems)]
+    if any(recall is not None for recall in recalls):
+        columns.append("shortlist recall")
+        rows = [
+            [*cells, "–" if recall is None else f"{recall:.2f}"] for cells, recall in zip(rows, recalls, strict=True)
+        ]
+    return list(table(columns, rows))
 
 
 def figures(pool: Pool, metrics: Sequence[str]) -> list[str]:

@@ -42,7 +42,7 @@ def execute(trial: Trial, place: Path, how: How) -> dict[str, Any]:
             "id": trial.id,
             "digest": trial.digest,
             "recipe": trial.system.recipe,
-            "settings": dict(trial.system.settings),
+            "settings": trial.system.given,
             "seed": trial.seed,
             "threads": how.threads,
             "place": str(place.absolute()),

@@ -11,7 +11,7 @@ from longtail.core.errors import LongtailError
 from longtail.core.progress import Progress
 from longtail.evidence.bench import Bench
 from longtail.evidence.claims import Arm, Claim, Part
-from longtail.evidence.judge import Spread, Verdict, ahead, equal, faster, together, trend
+from longtail.evidence.judge import Spread, Verdict, ahead, equal, faster, gain, tail, together, trend
 from longtail.evidence.paired import compare_runs, comparison_id
 from longtail.evidence.table import Pool, pools_of
 from longtail.evidence.trials import System, Trial, trials_of
@@ -39,30 +39,27 @@ class Outcome:
     note: str = ""
 
 
-def run_missing(bench: Bench, wanted: Sequence[tuple[Claim, str]], seeds: Sequence[int]) -> None:
+def run_missing(bench: Bench, wanted: Sequence[tuple[Claim, str]]) -> None:
     """Make the runs that claims on corpora need; one that several share is made once, what cannot be made is left."""
-    systems: dict[str, dict[System, None]] = {}
+    trials: dict[str, dict[str, Trial]] = {}
     for claim, name in wanted:
         if bench.corpora.there(name):
-            systems.setdefault(name, {}).update(dict.fromkeys(arm.system for arm in claim.arms))
-    for name, arms in systems.items():
-        trials = []
-        for system in arms:
-            with suppress(LongtailError):  # `decide` says what is wrong with it
-                trials += trials_of(name, bench.corpus(name).digest, [system], seeds)
-        bench.run(name, list({trial.id: trial for trial in trials}.values()))
+            for arm in claim.arms:
+                with suppress(LongtailError):  # `decide` says what is wrong with it
+                    made = trials_of(name, bench.corpus(name).digest, [arm.system], claim.seeds)
+                    trials.setdefault(name, {}).update((trial.id, trial) for trial in made)
+    for name, found in trials.items():
+        bench.run(name, list(found.values()))
 
 
-def decide(
-    bench: Bench, claim: Claim, name: str, seeds: Sequence[int], *, draw: bool, progress: Progress | None = None
-) -> Outcome:
+def decide(bench: Bench, claim: Claim, name: str, *, draw: bool, progress: Progress | None = None) -> Outcome:
     """A claim on one corpus, by its runs. With `draw` missing differences are drawn; else the results say all."""
     there = bench.corpora.there(name)
     digest = bench.corpus(name).digest if draw and there else bench.results.of(name).digest
     if digest is None:  # read from the results, the verdict must not depend on what this machine has
         return Outcome(claim, name, "no corpus" if draw and not there else "not measured")
     try:
-        trials = {arm.system: trials_of(name, digest, [arm.system], seeds) for arm in claim.arms}
+        trials = {arm.system: trials_of(name, digest, [arm.system], claim.seeds) for arm in claim.arms}
     except LongtailError as error:  # a recipe, a setting or a package that is not there
         return Outcome(claim, name, "not measured", note=str(error))
     pools = {system: pool for system, group in trials.items() if (pool := _pool(bench, group)) is not None}
@@ -100,7 +97,7 @@ def _part(
         record = compare_runs(bench, name, a.trials, b.trials, progress)
     metrics = ("P@1",) if part.kind == "faster" else part.metrics
     rows = _spreads(metrics, record, a, b)
-    if record is None and part.kind != "trend":  # a trend is decided by figures alone
+    if record is None and part.kind not in ("trend", "tail"):  # which are decided by figures alone
         return Decided(part, "not measured", rows, "the difference has not been drawn")
     return _verdict(part, rows, a, b)
 
@@ -117,6 +114,8 @@ def _verdict(part: Part, rows: tuple[Spread, ...], a: Pool, b: Pool) -> Decided:
         return Decided(part, equal(rows, part.margin), rows)
     if part.kind == "trend":
         return Decided(part, trend(rows), rows)
+    if part.kind == "tail":
+        return Decided(part, tail(rows), rows, "relative: " + ", ".join(f"{100 * gain(row):+.0f} %" for row in rows))
     machines = [{str(sorted(record["machine"].items())) for record in pool.records} for pool in (a, b)]
     if len(machines[0] | machines[1]) > 1:
         return Decided(part, "not measured", rows, "the two were trained on different machines, or threads")

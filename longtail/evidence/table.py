@@ -148,6 +148,12 @@ def cost_table(pools: Sequence[Pool], on: str) -> Shown:
         cells = ["–" if value is None else f"{value:,.1f}" for value in figures]
         threads = sorted({record["machine"]["threads"] for record in pool.records})
         rows.append([pool.name, *cells, ", ".join(str(t.seed) for t in pool.trials), "/".join(map(str, threads))])
+    recalls = [pool.mean("shortlist_recall") for pool in pools]
+    if any(recall is not None for recall in recalls):
+        columns.append("shortlist recall %")
+        rows = [
+            [*cells, "–" if recall is None else f"{recall:.2f}"] for cells, recall in zip(rows, recalls, strict=True)
+        ]
     chosen = [chosen_by(pool) for pool in pools]
     if any(chosen):
         columns.append("chose")

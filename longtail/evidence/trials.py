@@ -19,22 +19,29 @@ EVALUATION = 1  # raised when the same predictions would get other figures: what
 
 @dataclass(frozen=True)
 class System:
-    """A recipe by name, with the settings `--set` would give it, as (key, value) pairs."""
+    """A recipe by name, with the settings `--set` would give it, as (key, value) pairs, over those of a preset."""
 
     recipe: str
     settings: tuple[tuple[str, Any], ...] = ()
+    preset: str | None = None
 
     @classmethod
-    def of(cls, name: str, settings: Mapping[str, Any] | None = None) -> System:
+    def of(cls, name: str, settings: Mapping[str, Any] | None = None, preset: str | None = None) -> System:
         """From a dict of settings."""
-        return cls(name, tuple((settings or {}).items()))
+        return cls(name, tuple((settings or {}).items()), preset)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """All that is set, by the preset too."""
+        return {**recipes[self.recipe].preset(self.preset), **dict(self.settings)}
 
     def made(self) -> Recipe:
         """The recipe; refuses what `longtail train` would refuse."""
-        return recipe(self.recipe, **dict(self.settings))
+        return recipe(self.recipe, preset=self.preset, **dict(self.settings))
 
     def __str__(self) -> str:
-        return " ".join([self.recipe, *(f"{key}={value}" for key, value in self.settings)])
+        preset = [] if self.preset is None else [f"--preset {self.preset}"]
+        return " ".join([self.recipe, *preset, *(f"{key}={value}" for key, value in self.settings)])
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,7 @@ def grid(
     if clash := sorted(set(settings) & set(values)):
         raise ParameterError(f"{clash[0]} is given both one value (--set) and several (--grid); give one of the two")
     return [
-        System.of(name, {**recipes[name].preset(preset), **settings, **dict(zip(values, combination, strict=True))})
+        System.of(name, {**settings, **dict(zip(values, combination, strict=True))}, preset)
         for name in names
         for combination in itertools.product(*values.values())
     ]

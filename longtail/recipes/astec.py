@@ -5,6 +5,7 @@ longtail train DATA --recipe astec --out MODEL
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,12 +14,14 @@ from longtail.core.model import Model
 from longtail.core.parameters import param
 from longtail.core.run import Run
 from longtail.data.dataset import Dataset
+from longtail.metrics import depth, evaluate
 from longtail.recipes.bags import BagRecipe, Read
-from longtail.recipes.refit import chosen_by, validate
+from longtail.recipes.refit import chosen_by
 
 if TYPE_CHECKING:
     from longtail.train.learner import Learner
 
+log = logging.getLogger("longtail")
 BETAS = (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2, 0.9, 0.1)  # of values that do equally well the first is taken
 
 NEAR = 10  # at most one point in so many has a vote
@@ -44,9 +47,12 @@ class Astec(BagRecipe):
             "dimension": 128,
             "clusters": 4096,
             "shortlist": 200,
+            "dropout": 0.3,
             "surrogate_epochs": 8,
+            "surrogate_lr": 0.01,
             "epochs": 8,
-            "min_steps": 200,
+            "lr": 0.01,
+            "schedule": "linear",
         }
     }
 
@@ -68,8 +74,8 @@ class Astec(BagRecipe):
         from longtail.train.learner import Phase
 
         phases = [
-            Phase("surrogate", self.surrogate_epochs, self.surrogate_lr, levels=(0,)),
-            Phase("labels", self.epochs, self.lr, levels=(1,), trains=("encoder.residuals.text", "levels.1")),
+            Phase("surrogate", self.surrogate_epochs, self.surrogate_lr, (0,), schedule=self.schedule),
+            Phase("labels", self.epochs, self.lr, (1,), ("encoder.residuals.text", "levels.1"), self.schedule),
         ]
         graph = normalised(walk(prepared.Y, seed=seed))
         # of few points only so many are near: votes of nearly all would be popularity
@@ -82,17 +88,17 @@ class Astec(BagRecipe):
         model: Any = super().train_watched(data, labels, validation, run)
         beta = 0.5 if self.beta is None else self.beta
         if self.beta is None and validation is not None:
-            beta = max(BETAS, key=lambda tried: self.score_with(model, tried, validation))
+            beta = best_beta(model, validation)
         model.set_beta(beta)
         model.recipe = replace(model.recipe, beta=beta)
         return model
 
-    @property
-    def validations(self) -> int:
-        """Once for every β too."""
-        return super().validations + (len(BETAS) if self.beta is None else 0)
 
-    def score_with(self, model: Any, beta: float, validation: Dataset) -> float:
-        """How good a model is on the validation part with this β."""
-        model.set_beta(beta)
-        return chosen_by(validate(model, validation))["mean"]
+def best_beta(model: Any, validation: Dataset) -> float:
+    """The β that does best on the validation part; of several the first."""
+    scores: dict[float, float] = {}
+    for beta, ranking in model.rank_by_beta(validation.x, depth(ignore=validation.ignore), BETAS):
+        report = evaluate(ranking, validation.Y, model.labels, ignore=validation.ignore)
+        scores[beta] = chosen_by(report)["mean"]
+    log.info("β on the validation part: %s", ", ".join(f"{b} {score:.2f}" for b, score in sorted(scores.items())))
+    return max(scores, key=lambda tried: scores[tried])

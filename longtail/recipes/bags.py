@@ -39,6 +39,9 @@ class BagRecipe(DeepRecipe):
     min_texts: int = param_of(TfidfParameters, "min_texts")
     limit: int | None = param_of(TfidfParameters, "limit")
     vectors: Literal["learnt", "glove"] = param("learnt", "word vectors to begin with; glove's dimension is 50")
+    schedule: Literal["constant", "linear", "cosine", "one-cycle"] = param(
+        "constant", "how the learning rate changes within a phase"
+    )
 
     @classmethod
     def model_class(cls) -> type[Model]:

@@ -30,7 +30,18 @@ class Decaf(BagRecipe):
     paper = "DECAF, Mittal et al. 2021"
     needs = ("text", "label text")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "small": {"dimension": 128, "clusters": 4096, "beam": 25, "surrogate_epochs": 6, "epochs": 8, "min_steps": 100}
+        "small": {
+            "dimension": 128,
+            "clusters": 4096,
+            "beam": 40,
+            "dropout": 0.4,
+            "batch": 1024,
+            "surrogate_epochs": 8,
+            "surrogate_lr": 0.02,
+            "epochs": 6,
+            "lr": 0.02,
+            "schedule": "linear",
+        }
     }
 
     clusters: int = param(8192, "of labels", at_least=1)
@@ -46,10 +57,11 @@ class Decaf(BagRecipe):
         """Word vectors on clusters; new clusters; labels."""
         from longtail.train.learner import Phase
 
+        meta, label = ("encoder.residuals.meta", "levels.0"), ("encoder.residuals.label", "levels.1")
         return [
-            Phase("surrogate", self.surrogate_epochs, self.surrogate_lr, levels=(0,)),
-            Phase("meta", self.epochs, self.lr, levels=(0,), trains=("encoder.residuals.meta", "levels.0")),
-            Phase("labels", self.epochs, self.lr, levels=(1,), trains=("encoder.residuals.label", "levels.1")),
+            Phase("surrogate", self.surrogate_epochs, self.surrogate_lr, (0,), schedule=self.schedule),
+            Phase("meta", self.epochs, self.lr, (0,), meta, self.schedule),
+            Phase("labels", self.epochs, self.lr, (1,), label, self.schedule),
         ]
 
     def learner(self, prepared: Read, seed: int) -> Learner:

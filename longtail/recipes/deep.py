@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import orjson
 
-from longtail.core.errors import MissingExtraError, ParameterError
+from longtail.core.errors import DataError, MissingExtraError, ParameterError
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.parameters import param, param_of
@@ -34,13 +34,14 @@ log = logging.getLogger("longtail")
 class DeepRecipe(RefitRecipe):
     """A recipe that trains a network.
 
-    `prepare` reads the training set once; `learner` makes the network of one of the `trees`, `model` what predicts. A
-    network is not trained again on what was held out for validation: the one that was scored is kept.
+    `prepare` reads the training set once; `learner` makes the network of one of the `trees`, `model` what predicts. The
+    network that was scored on the validation part is kept; only of a small corpus, whose validation part is much of
+    it, a network is trained again on everything.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("text",)
     keeps_to = frozenset({"device", "budget", "resume"})
-    refits = False
+    keeps_up_to = 0.15  # of train: a tenth is held out, but 200 points at the least
     mixes = True
 
     dimension: int = param(300, "of word vectors", at_least=1)
@@ -129,9 +130,16 @@ class DeepRecipe(RefitRecipe):
         """As every recipe; what is trained to compare, and again with the dev part, shares the budget."""
         run = run or Run()
         if run.budget is not None:
-            trained = len(self.augment.candidates(corpus.train, corpus.labels)) + run.train_on_dev
-            run = replace(run, budget=run.budget / trained)
+            run = replace(run, budget=run.budget / self.trainings(corpus, run))
         return super().fit(corpus, run)
+
+    def trainings(self, corpus: Corpus, run: Run) -> int:
+        """How many networks `fit` trains, one after another."""
+        try:
+            again = self.trained_again(corpus, corpus.with_validation(run.seed), run)
+        except DataError:  # there is nothing to hold out
+            return 1
+        return len(self.augment.candidates(corpus.train, corpus.labels)) + again
 
     def draft(self, data: Dataset, labels: Labels, validation: Dataset, run: Run) -> tuple[Draft, list[dict[str, Any]]]:
         """The clock of a budget begins here."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from longtail.augment import Augmentation
-from longtail.core.parameters import param, param_of
+from longtail.core.parameters import param
 from longtail.recipes.bags import Read
 from longtail.recipes.decaf import Decaf
+from longtail.recipes.walked import WithGraph
 
 if TYPE_CHECKING:
     from longtail.train.learner import Learner
 
 
 @dataclass(frozen=True)
-class Eclare(Decaf):
+class Eclare(WithGraph, Decaf):
     """The weights of label l are an attention-weighted sum of R₁(E z_l), R₂(Σ_m Ĝ_lm E z_m) and a free row w_l.
 
     Ĝ is the normalised graph of random walks over labels; clusters are made from centroids joined by their
@@ -30,23 +30,27 @@ class Eclare(Decaf):
     title = "DECAF with a graph of labels in classifiers and prediction"
     paper = "ECLARE, Mittal et al. 2021"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "small": {"dimension": 128, "clusters": 4096, "beam": 25, "surrogate_epochs": 5, "epochs": 6, "min_steps": 100}
+        "small": {
+            "dimension": 128,
+            "clusters": 4096,
+            "beam": 40,
+            "dropout": 0.4,
+            "batch": 1024,
+            "surrogate_epochs": 8,
+            "surrogate_lr": 0.02,
+            "epochs": 6,
+            "lr": 0.02,
+            "schedule": "linear",
+        }
     }
 
     clusters: int = param(32768, "of labels", at_least=1)  # paper: 2^15 for 131K labels
     beam: int = param(50, "clusters whose labels are a point's shortlist", at_least=1)  # paper: 20 – 50
-    hops: int = param_of(Augmentation, "hops")
-    restart: float = param_of(Augmentation, "restart")
-    top: int = param_of(Augmentation, "top")
-    head: int = param_of(Augmentation, "head")
 
     def learner(self, prepared: Read, seed: int) -> Learner:
         """The network and its phases."""
         from longtail.cascade.shallow import Shallow, Shape
-        from longtail.labels.graph import normalised, walk
 
-        graph = normalised(
-            walk(prepared.Y, hops=self.hops, restart=self.restart, top=self.top, head=self.head, seed=seed)
-        )
+        graph = self.graph(prepared.Y, seed)
         shape = Shape("eclare", self.clusters, self.beam, self.dropout, seed, graph)
         return Shallow(self.corpus(prepared), self.words(prepared), self.phases(), shape, self.mixing())

@@ -53,7 +53,16 @@ class InceptionXML(DeepRecipe):
     title = "convolutions over short texts, clusters and labels trained together"
     paper = "InceptionXML, Kharbanda et al. 2023"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "small": {"dimension": 128, "clusters": 4096, "epochs": 6, "detached": 1, "batch": 256, "min_steps": 100}
+        "small": {
+            "dimension": 128,
+            "clusters": 8192,
+            "shortlist": 400,
+            "dropout": 0.2,
+            "bias": True,
+            "epochs": 5,
+            "detached": 0,
+            "lr": 0.01,
+        }
     }
 
     length: int = param(32, "words of a text that are read", at_least=1)  # paper: 32 for titles
@@ -65,6 +74,7 @@ class InceptionXML(DeepRecipe):
     epochs: int = param(45, "passes over the training set", at_least=1)
     detached: int = param(10, "epochs at first in which labels do not train the encoder", at_least=0)
     lr: float = param(5e-3, "highest learning rate", above=0.0)
+    bias: bool = param(False, "a bias for each cluster and label, begun at log odds; saves steps")  # paper: none
 
     @classmethod
     def model_class(cls) -> type[Model]:
@@ -119,7 +129,8 @@ class InceptionXML(DeepRecipe):
         L = read.Y.shape[1]
         size = self.shortlist or max(math.isqrt(L), LEAST)
         centroids = pifa(tfidf_of(read.words, len(read.reader)), read.Y)
-        return Shape(self.clusters, size, self.dropout, min(self.detached / self.epochs, 1.0), seed, centroids)
+        detached = min(self.detached / self.epochs, 1.0)
+        return Shape(self.clusters, size, self.dropout, detached, seed, centroids, bias=self.bias)
 
     def learner(self, prepared: Read, seed: int) -> Learner:
         """The network and its phase."""

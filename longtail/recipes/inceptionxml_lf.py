@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from longtail.augment import Augmentation
-from longtail.core.parameters import param, param_of
+from longtail.core.parameters import param
 from longtail.recipes.inceptionxml import InceptionXML, Read
+from longtail.recipes.walked import WithGraph
 
 if TYPE_CHECKING:
     from longtail.cascade.joint import Shape
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class InceptionXMLLF(InceptionXML):
+class InceptionXMLLF(WithGraph, InceptionXML):
     """The weights of label l are an attention-weighted sum of Φ_l(z¹), Φ_g(z²) and a free row w_l.
 
     z¹ = E z⁰ is the label's text through the words' table, z² = Σ_m G_lm z¹_m that of its neighbours in the graph of
@@ -34,14 +34,19 @@ class InceptionXMLLF(InceptionXML):
     paper = "Gandalf, Kharbanda et al. 2024, appendix"
     needs = ("text", "label text")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "small": {"dimension": 128, "clusters": 4096, "epochs": 3, "detached": 1, "batch": 256, "min_steps": 100}
+        "small": {
+            "dimension": 128,
+            "clusters": 8192,
+            "shortlist": 400,
+            "dropout": 0.2,
+            "bias": True,
+            "batch": 512,
+            "epochs": 3,
+            "lr": 0.02,
+        }
     }
 
     detached: int = param(0, "epochs at first in which labels do not train the encoder", at_least=0)
-    hops: int = param_of(Augmentation, "hops")
-    restart: float = param_of(Augmentation, "restart")
-    top: int = param_of(Augmentation, "top")
-    head: int = param_of(Augmentation, "head")
 
     def phases(self) -> list[Phase]:
         """Without free rows, and with."""
@@ -58,10 +63,7 @@ class InceptionXMLLF(InceptionXML):
 
     def shape(self, read: Read, seed: int) -> Shape:
         """With the graph Ĝ."""
-        from longtail.labels.graph import normalised, walk
-
-        graph = walk(read.Y, hops=self.hops, restart=self.restart, top=self.top, head=self.head, seed=seed)
-        return replace(super().shape(read, seed), graph=normalised(graph))
+        return replace(super().shape(read, seed), graph=self.graph(read.Y, seed))
 
     @property
     def routed(self) -> bool:

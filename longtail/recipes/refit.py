@@ -41,12 +41,14 @@ class RefitRecipe(DecidingRecipe, ABC):
     """`train` builds a model from a training set; `choose` fixes on the validation part what was left open.
 
     `fit` trains without the validation part, chooses and is scored on it, fits probabilities and a cut-off on it if
-    they are wanted, then (where `refits`) trains on all of train. A dev part of the corpus's own stays out of training
-    unless `run.train_on_dev`. What is trained on is augmented after the validation part is cut, so `train` and `choose`
-    are given points that the recipe's `augment` has added to.
+    they are wanted, then (see `keeps_up_to`) trains on all of train. A dev part of the corpus's own stays out of
+    training unless `run.train_on_dev`. What is trained on is augmented after the validation part is cut, so `train` and
+    `choose` are given points that the recipe's `augment` has added to.
     """
 
-    refits: ClassVar[bool] = True  # cheap enough to be trained twice: once to choose and be scored, once on everything
+    # What is cheap is trained twice, to choose and be scored, then on everything; what is dear only where more than
+    # this share of train was held out.
+    keeps_up_to: ClassVar[float] = 0.0
     mixes: ClassVar[bool] = False  # whether it trains a network, which can mix embeddings (augment=mixup)
 
     augment: Augmentation = param(  # noqa: RUF009
@@ -128,11 +130,16 @@ class RefitRecipe(DecidingRecipe, ABC):
             full = full + corpus.dev
         elif run.train_on_dev:
             log.warning("the corpus has no dev part to train on too; all of train is trained on as always")
-        # where the corpus has its own dev, the draft has seen all there is
-        done = full is split.train or not (self.refits or run.train_on_dev)
-        model = draft.model if done else draft.recipe.trained(full, corpus.labels, run)
+        again = self.trained_again(corpus, split, run)
+        model = draft.recipe.trained(full, corpus.labels, run) if again else draft.model
         model.decision = decision
         return model, validated
+
+    def trained_again(self, corpus: Corpus, split: Corpus, run: Run) -> bool:
+        """Whether there is more to see than the draft has seen, and it is wanted."""
+        if corpus.dev is not None:
+            return run.train_on_dev
+        return run.train_on_dev or 1 - len(split.train) / len(corpus.train) > self.keeps_up_to
 
     def trained(self, data: Dataset, labels: Labels, run: Run) -> Model:
         """A model of this data, augmented; nothing is chosen."""
