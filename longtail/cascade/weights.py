@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.parametrizations import spectral_norm
 
 from longtail.encoders.bag import Bags, bag_vectors
@@ -118,7 +119,8 @@ class Added(LabelWeights):
 class Attended(LabelWeights):
     """Σ_i a_i part_i with a = softmax(T·[P part_1, …, P part_n]), P bounded by its spectral norm (ECLARE).
 
-    The parts are text, graph and (but for first phases) w_l.
+    The parts are text, graph and (but for first phases) w_l. T and P are multiplied first: they are a few rows, and
+    labels are many.
     """
 
     def __init__(self, parts: dict[str, LabelWeights]):
@@ -130,5 +132,7 @@ class Attended(LabelWeights):
 
     def rows(self, labels: Tensor) -> Tensor:
         stacked = torch.stack([part.rows(labels) for part in self.parts.values()], 1)  # type: ignore[operator] # (U, n, d)
-        attention = self.attend(self.project(stacked).flatten(1)).softmax(1)  # (U, n)
+        T = self.attend.weight.unflatten(1, stacked.shape[1:])  # (n, n, d)
+        TP = (T @ self.project.weight).flatten(1)  # (n, n·d)
+        attention = functional.linear(stacked.flatten(1), TP, self.attend.bias).softmax(1)  # (U, n)
         return (attention[:, :, None] * stacked).sum(1)  # (U, d)
