@@ -37,7 +37,7 @@ class InceptionXMLLF(WithGraph, InceptionXML):
         "small": {
             "dimension": 128,
             "clusters": 8192,
-            "shortlist": 400,
+            "shortlist": 200,
             "dropout": 0.2,
             "bias": True,
             "batch": 512,
