@@ -114,7 +114,7 @@ def fixed(monkeypatch: Any, before: float = 0.1, step: float = 0.01) -> list[flo
 
 
 def test_the_same_steps_train_the_same_model(monkeypatch: Any, caplog: Any) -> None:
-    corpus = topic_corpus(100)
+    corpus = topic_corpus(200).with_validation(3)
     fixed(monkeypatch)
     with caplog.at_level(logging.INFO, "longtail"):
         model = longtail.recipe("decaf", **QUICK).fit(corpus, Run(seed=3, budget=2.0))
@@ -131,7 +131,7 @@ def test_the_same_steps_train_the_same_model(monkeypatch: Any, caplog: Any) -> N
 
 
 def test_networks_and_trials_share_it(monkeypatch: Any) -> None:
-    corpus = topic_corpus(100)
+    corpus = topic_corpus(200).with_validation(0)
     budgets = fixed(monkeypatch)
     model = longtail.recipe("decaf", **QUICK, trees=2).fit(corpus, Run(budget=2.0))
     assert model.recipe.steps == 60 and budgets == [2.0]  # type: ignore[attr-defined]
@@ -142,6 +142,9 @@ def test_networks_and_trials_share_it(monkeypatch: Any) -> None:
     budgets.clear()
     model = longtail.recipe("astec", **QUICK).fit(corpus, Run(budget=4.0, train_on_dev=True))
     assert budgets == [2.0]  # what is trained again has the steps of what was scored
+    budgets.clear()
+    longtail.recipe("astec", **QUICK).fit(topic_corpus(200), Run(budget=4.0))
+    assert budgets == [2.0]  # half of it was held out: there is a second training too
     assert model.recipe.steps == 160  # type: ignore[attr-defined]
 
 

@@ -18,7 +18,7 @@ from longtail.cascade.losses import bce  # noqa: E402
 from longtail.cascade.network import cluster  # noqa: E402
 from longtail.cascade.serving import BagFeatures  # noqa: E402
 from longtail.cascade.targets import Targets, Truth  # noqa: E402
-from longtail.cascade.weights import Added, Attended, Free, FromText, LabelWeights  # noqa: E402
+from longtail.cascade.weights import Added, Attended, Free, FromGraph, FromText, LabelWeights  # noqa: E402
 from longtail.encoders.bag import Bags, bag_vectors  # noqa: E402
 from longtail.encoders.residual import Residual  # noqa: E402
 from longtail.encoders.table import Table  # noqa: E402
@@ -215,6 +215,13 @@ def texts(seed: int = 1) -> sp.csr_matrix:
     return sp.csr_matrix(Z)
 
 
+def graph() -> sp.csr_matrix:
+    """Of nine labels; the seventh has no neighbours."""
+    G = drawn(np.random.default_rng(2), LABELS, LABELS, 0.4).toarray()
+    G[6] = 0
+    return sp.csr_matrix(G)
+
+
 def kinds(E: Table) -> dict[str, LabelWeights]:
     torch.manual_seed(0)
     made: dict[str, LabelWeights] = {
@@ -223,7 +230,8 @@ def kinds(E: Table) -> dict[str, LabelWeights]:
         "added": Added(FromText(E, Bags.of(texts()), "decaf"), Free(Table.random(LABELS, D, 1.0))),
     }
     for name, form in (("attended", "eclare"), ("attended frugal", "frugal")):
-        parts = {"text": FromText(E, Bags.of(texts()), form), "graph": FromText(E, Bags.of(texts(2)), form)}
+        parts = {"text": FromText(E, Bags.of(texts()), form)}
+        parts["graph"] = FromGraph(E, Bags.of(texts()), Bags.of(graph()), form)
         made[f"{name}, two"] = Attended(dict(parts))
         made[name] = Attended({**parts, "free": Free(Table.random(LABELS, D, 1.0))})
     for weights in made.values():
@@ -236,7 +244,7 @@ def kinds(E: Table) -> dict[str, LabelWeights]:
 
 
 def written_out(weights: LabelWeights, E: np.ndarray) -> np.ndarray:
-    return label_weights(weights, E, {"text": texts().toarray(), "graph": texts(2).toarray()})
+    return label_weights(weights, E, {"text": texts().toarray(), "graph": (graph() @ texts()).toarray()})
 
 
 KINDS = list(kinds(Table.random(WORDS, D, 1.0)))

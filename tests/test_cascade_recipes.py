@@ -204,6 +204,23 @@ def test_what_a_phase_trains(name: str, corpus: Corpus) -> None:
         assert not any("free" in n for n in moved["texts"]) and any("free" in n for n in moved["joint"])
 
 
+@pytest.mark.parametrize("name", SETTINGS)
+def test_where_biases_begin(name: str, corpus: Corpus) -> None:
+    recipe: Any = longtail.recipe(name, **SETTINGS[name], **({} if name in BAGS else {"bias": True}))
+    prepared = recipe.prepare(corpus.train, corpus.labels, Run())
+    learner = recipe.learner(prepared, 0)
+    for phase in learner.phases:
+        learner.build(phase, learner.structure(phase))
+        if phase.levels[0] == 0:
+            N, of_clusters = len(corpus.train), learner.tree.targets(prepared.Y, 0).toarray()
+            shares = np.clip(of_clusters.sum(0) / N, 0.5 / N, 0.5)
+            found = learner.level(0).bias.weight.numpy()[:, 0]
+            np.testing.assert_allclose(found, np.log(shares / (1 - shares)), rtol=1e-5)
+    bias = expit(learner.level(1).bias.weight.numpy())  # of candidates, the share that is true
+    shortlist = {"astec": 2}.get(name, learner.parents * learner.family.children.shape[1])
+    np.testing.assert_allclose(bias, min(prepared.Y.sum() / len(corpus.train) / shortlist, 0.5), rtol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["decaf", "eclare", "inceptionxml-lf"])
 def test_where_free_rows_begin(name: str, corpus: Corpus) -> None:
     recipe: Any = longtail.recipe(name, **SETTINGS[name])
@@ -310,6 +327,31 @@ def test_scores_of_the_saved_model(trained: tuple[Any, Any, Any], corpus: Corpus
         np.testing.assert_allclose(scores[labels >= 0], expected[b, named], rtol=1e-3, atol=1e-5)
         assert set(np.flatnonzero(expected[b] > 1e-6).tolist()) <= set(named.tolist())
     assert np.array_equal(found.scores, model.predict(corpus.test.texts, len(corpus.labels)).scores)
+
+
+def test_how_much_of_the_truth_is_scored(trained: tuple[Any, Any, Any], corpus: Corpus) -> None:
+    model, _, _ = trained
+    assert corpus.test is not None
+    ranking = model.predict(corpus.test.texts, len(corpus.labels))
+    true = corpus.test.truth().toarray() > 0  # ignored pairs count neither way
+    found = sum(true[b, labels[labels >= 0]].sum() for b, labels in enumerate(ranking.indices))
+    assert model.shortlist_recall(corpus.test) == pytest.approx(found / true.sum())
+
+
+def test_beta_mixes_two_sides_found_once(corpus: Corpus) -> None:
+    model, _, _ = fitted("astec", corpus, beta=0.3)
+    assert corpus.test is not None
+    for beta, ranking in model.rank_by_beta(corpus.test.texts, 3, (0.9, 0.0)):
+        model.set_beta(beta)
+        assert np.array_equal(ranking.scores, model.predict(corpus.test.texts, 3).scores)
+
+
+def test_a_small_corpus_is_trained_on_whole(corpus: Corpus) -> None:
+    _, learner, _ = fitted("decaf", corpus)
+    assert learner.points == len(corpus.train)  # half of it was held out at first
+    dev = corpus.with_validation(3)
+    _, learner, _ = fitted("decaf", dev)
+    assert learner.points == len(dev.train) < len(corpus.train)  # a dev part of one's own stays out
 
 
 def test_a_text_without_known_words_gets_frequent_labels(trained: tuple[Any, Any, Any], corpus: Corpus) -> None:
