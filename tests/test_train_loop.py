@@ -130,6 +130,7 @@ def test_steps_after_the_last_checkpoint_are_done_again(corpus: Corpus, tmp_path
 
 def test_stopped_after_the_last_step(corpus: Corpus, tmp_path: Path) -> None:
     """Nothing is left to be trained; of two networks the first is not trained again."""
+    corpus = corpus.with_validation(0)
     whole = fit("decaf", corpus, Run(device="cpu"), trees=2)
     with pytest.MonkeyPatch.context() as patch:
         plain = Loop.train
@@ -338,7 +339,7 @@ def test_steps_of_phases(settings: dict[str, int], expected: list[int]) -> None:
 def test_steps_are_taken_as_they_were_planned(corpus: Corpus) -> None:
     with pytest.MonkeyPatch.context() as patch:
         done = stop_at(patch, -1, -1)
-        model = fit("decaf", corpus, Run(device="cpu"), steps=20)
+        model = fit("decaf", corpus.with_validation(0), Run(device="cpu"), steps=20)
     assert [sum(number == n for n, _ in done) for number in range(3)] == [4, 8, 8]
     history = model.about["training"]
     assert [(row["phase"], row["epoch"]) for row in history] == [
