@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import longtail  # noqa: E402
 from longtail.core.errors import ParameterError  # noqa: E402
 from longtail.encoders.dropout import Dropout  # noqa: E402
 from longtail.encoders.inception import Concatenation, EmbeddingEnhancement, Inception, Mixture, settled  # noqa: E402
@@ -302,3 +303,11 @@ def test_dropout_follows_the_seed_and_keeps_the_type() -> None:
     assert dropout(x.bfloat16()).dtype == torch.bfloat16 and dropout(x[:0]).shape == (0, 3)
     with pytest.raises(ParameterError, match="rate must be at least 0 and below 1, but is 1"):
         Dropout(1)
+
+
+def test_labels_train_the_encoder_in_the_end_however_short_the_training() -> None:
+    shares = [
+        longtail.recipe("inceptionxml", epochs=epochs, detached=detached).detached_share  # type: ignore[attr-defined]
+        for epochs, detached in ((45, 10), (5, 10), (10, 10), (8, 2), (3, 0))
+    ]
+    assert shares == [10 / 45, 10 / 45, 10 / 45, 0.25, 0.0]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from longtail.train.learner import Learner, Phase
 
 LEAST = 64  # labels of a shortlist, however few there are
+DETACHED = 10 / 45  # the paper's share of epochs, where there are no more than `detached`
 
 
 class Read(NamedTuple):
@@ -46,7 +47,8 @@ class InceptionXML(DeepRecipe):
 
     One network with two tasks, trained together: clusters of labels, all of them; and labels, on those below the
     clusters that score best for the point just now, its true ones first. So negatives grow harder as the encoder
-    learns. For the first `detached` epochs labels do not train the encoder. A label's score is σ(cluster)·σ(label).
+    learns. For the first `detached` epochs labels do not train the encoder; if there are no more epochs than that, for
+    the paper's share of them, 10 of 45. A label's score is σ(cluster)·σ(label).
     """
 
     name = "inceptionxml"
@@ -129,8 +131,12 @@ class InceptionXML(DeepRecipe):
         L = read.Y.shape[1]
         size = self.shortlist or max(math.isqrt(L), LEAST)
         centroids = pifa(tfidf_of(read.words, len(read.reader)), read.Y)
-        detached = min(self.detached / self.epochs, 1.0)
-        return Shape(self.clusters, size, self.dropout, detached, seed, centroids, bias=self.bias)
+        return Shape(self.clusters, size, self.dropout, self.detached_share, seed, centroids, bias=self.bias)
+
+    @property
+    def detached_share(self) -> float:
+        """The part of training in which labels do not train the encoder: never all of it."""
+        return self.detached / self.epochs if self.detached < self.epochs else DETACHED
 
     def learner(self, prepared: Read, seed: int) -> Learner:
         """The network and its phase."""
