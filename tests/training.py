@@ -1,0 +1,47 @@
+"""Very small networks of every recipe, and trainings of them that are broken off."""
+
+from typing import Any
+
+import pytest
+
+import longtail
+from longtail.core.run import Run
+from longtail.data.corpus import Corpus
+from longtail.train import checkpoint
+from longtail.train.loop import Loop
+
+BATCH = 8
+SMALL: dict[str, Any] = {"clusters": 3, "batch": BATCH, "min_steps": 1}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "astec": SMALL | {"dimension": 8, "shortlist": 3, "neighbours": 5, "surrogate_epochs": 2, "epochs": 2},
+    "decaf": SMALL | {"dimension": 8, "beam": 1, "surrogate_epochs": 1, "epochs": 2},
+    "eclare": SMALL | {"dimension": 8, "beam": 2, "surrogate_epochs": 1, "epochs": 2},
+    "inceptionxml": SMALL | {"dimension": 64, "length": 8, "shortlist": 2, "epochs": 3, "detached": 1},
+    "inceptionxml-lf": SMALL | {"dimension": 64, "length": 8, "shortlist": 2, "epochs": 2},
+}
+PHASES = {"astec": 2, "decaf": 3, "eclare": 3, "inceptionxml": 1, "inceptionxml-lf": 2}
+
+
+class StoppedError(Exception):
+    """As if the machine had been switched off."""
+
+
+def fit(name: str, corpus: Corpus, run: Run, **changed: Any) -> Any:
+    return longtail.recipe(name, **{**SETTINGS[name], **changed}).fit(corpus, run)
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, phase: int, step: int) -> list[tuple[int, int]]:
+    """Break training before this step of this phase, after a checkpoint; what was done until then."""
+    plain, done = Loop._step, []
+
+    def broken(self: Loop, number: int, at: int) -> dict[str, float]:
+        if (number, at) == (phase, step):
+            raise StoppedError
+        if (number, at) == (phase, step - 1):
+            monkeypatch.setattr(checkpoint, "EVERY", 0.0)
+            monkeypatch.setattr(checkpoint, "SHARE", float("inf"))
+        done.append((number, at))
+        return plain(self, number, at)
+
+    monkeypatch.setattr(Loop, "_step", broken)
+    return done
