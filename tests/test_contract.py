@@ -33,7 +33,9 @@ def network(name: str) -> bool:
 
 def small(name: str) -> dict[str, Any]:
     """What makes a recipe quick enough for very small corpora, if it is not by itself."""
-    return {"preset": "small"} if "small" in recipes[name].presets else {}
+    if "small" not in recipes[name].presets:
+        return {}
+    return {"preset": "small", **({"batch": 128, "min_steps": 120} if network(name) else {})}
 
 
 def made(name: str, **settings: Any) -> Any:
