@@ -19,6 +19,7 @@ import longtail  # noqa: E402
 from longtail.core.errors import DataError, ParameterError  # noqa: E402
 from longtail.core.run import Run  # noqa: E402
 from longtail.data.corpus import Corpus  # noqa: E402
+from longtail.train import memory  # noqa: E402
 from longtail.train.learner import Phase, steps_of  # noqa: E402
 from longtail.train.loop import Averages, Loop, batch_of, share_of  # noqa: E402
 from longtail.train.settings import LoopParameters  # noqa: E402
@@ -276,3 +277,16 @@ def test_processes_share_a_batch() -> None:
     assert share_of(batch, 0, 1).tolist() == batch.tolist()
     assert [share_of(batch, rank, 2).tolist() for rank in range(2)] == [[5, 8, 9], [3, 1, 5]]
     assert [share_of(batch[:1], rank, 3).tolist() for rank in range(3)] == [[5], [5], [5]]
+
+
+def test_free_memory_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
+    trimmed: list[int] = []
+    monkeypatch.setattr(memory, "malloc_trim", lambda: trimmed.append)
+    monkeypatch.setattr(memory, "EVERY", 3600.0)
+    fit("decaf", corpus.with_validation(0), Run(device="cpu"))
+    assert trimmed == []
+    monkeypatch.setattr(memory, "EVERY", -1.0)
+    fit("decaf", corpus.with_validation(0), Run(device="cpu"))
+    assert len(trimmed) == 20  # steps
+    monkeypatch.setattr(memory, "malloc_trim", lambda: None)  # another library than glibc
+    memory.Kept().give_back()

@@ -26,6 +26,7 @@ from longtail.core.run import Run
 from longtail.train.adam import BETAS, EPS, TableAdam
 from longtail.train.checkpoint import Checkpoint
 from longtail.train.learner import Learner, Phase, Structure, steps_of
+from longtail.train.memory import Kept
 from longtail.train.schedule import factor
 from longtail.train.settings import LoopParameters
 
@@ -83,11 +84,12 @@ class Loop:
         self._start(phase)
         log.info("phase %s: %d steps of %d points", phase.name, steps, self.settings.batch)
         per_epoch = -(-self.learner.points // self.settings.batch)
-        epoch = Averages(self.partial if first else None)
+        epoch, kept = Averages(self.partial if first else None), Kept()
         with self.run.progress.bar(f"training ({phase.name})", steps, "steps") as bar:
             bar.advance(first)
             for step in range(first, steps):
                 epoch.add(self._step(number, step))
+                kept.give_back()
                 bar.advance()
                 ended = (step + 1) % per_epoch == 0 or step + 1 == steps
                 if ended:
