@@ -35,7 +35,7 @@ from longtail import _native
 from longtail.cascade.candidates import Shortlist, below_parents, with_truth
 from longtail.cascade.joint import Joint
 from longtail.cascade.joint import Shape as JointShape
-from longtail.cascade.losses import bce
+from longtail.cascade.losses import bce, bce_of_all
 from longtail.cascade.network import Cascade, Corpus
 from longtail.cascade.shallow import Shallow
 from longtail.cascade.shallow import Shape as ShallowShape
@@ -65,7 +65,6 @@ class Batch(NamedTuple):
 
     tokens: Any
     truths: dict[int, Truth]
-    targets: Any  # (B, K) of clusters
     ready: tuple[Shortlist, Tensor] | None  # candidates of labels and their targets, where they are made beforehand
 
 
@@ -106,14 +105,14 @@ def batches_of(learner: Cascade, batch: int, steps: int) -> list[Batch]:
         points = torch.from_numpy(batch_of(0, 0, step, learner.points, batch))
         truths = {t: learner.targets(t).of(points) for t in phase.levels}
         if 0 in truths:
-            made.append(Batch(learner.corpus.tokens.take(points), truths, truths[0].dense(), None))
+            made.append(Batch(learner.corpus.tokens.take(points), truths, None))
         else:
             shortlist = with_truth(learner.static_labels(points), truths[1])
             if learner.ignored is not None:
                 held = learner.ignored.of(points).at(shortlist.candidates) == 0
                 shortlist = shortlist._replace(counted=shortlist.counted * held)
             ready = (shortlist, truths[1].at(shortlist.candidates))
-            made.append(Batch(learner.corpus.tokens.take(points), truths, None, ready))
+            made.append(Batch(learner.corpus.tokens.take(points), truths, ready))
     return made
 
 
@@ -131,7 +130,7 @@ def loss_of(learner: Cascade, batch: Batch, done: float, detached: float) -> Ten
     shortlist = below_parents(logits, batch.truths[0], batch.truths[1], learner.family, learner.parents)
     targets = batch.truths[1].at(shortlist.candidates)
     own = learner.level(1).logits(features, shortlist.candidates)
-    return bce(logits, batch.targets) + bce(own, targets, shortlist.counted)
+    return bce_of_all(logits, batch.truths[0]) + bce(own, targets, shortlist.counted)
 
 
 def bare(learner: Cascade, batches: list[Batch], lr: float, threads: int) -> float:

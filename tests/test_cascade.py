@@ -14,7 +14,7 @@ from cascade_literal import label_weights, residual, stirred  # noqa: E402
 from longtail.cascade import level as level_module  # noqa: E402
 from longtail.cascade.candidates import Family, below_parents, children_of, with_truth  # noqa: E402
 from longtail.cascade.level import Level  # noqa: E402
-from longtail.cascade.losses import bce  # noqa: E402
+from longtail.cascade.losses import bce, bce_of_all  # noqa: E402
 from longtail.cascade.network import cluster  # noqa: E402
 from longtail.cascade.serving import BagFeatures  # noqa: E402
 from longtail.cascade.targets import Targets, Truth  # noqa: E402
@@ -171,7 +171,30 @@ def test_cross_entropy_of_what_is_counted(seed: int, B: int, C: int) -> None:
     each = -(targets * np.log(expit(logits)) + (1 - targets) * np.log(1 - expit(logits)))
     tensors = [torch.from_numpy(array) for array in (logits, targets, counted)]
     assert float(bce(*tensors)) == pytest.approx((each * counted).sum() / max(counted.sum(), 1))
-    assert float(bce(*tensors[:2])) == pytest.approx(each.mean())
+
+
+@given(seed=seeds, B=st.integers(1, 4), K=st.integers(1, 5))
+def test_cross_entropy_of_a_whole_level(seed: int, B: int, K: int) -> None:
+    """Value and gradient, of targets that stay sparse."""
+    rng = np.random.default_rng(seed)
+    targets = (rng.random((B, K)) * (rng.random((B, K)) < 0.5)).astype(np.float32)
+    logits = torch.from_numpy(rng.normal(size=(B, K), scale=4).astype(np.float32)).requires_grad_()
+    found = bce_of_all(logits, truth_of(targets))
+    (3 * found).backward()
+    chances = expit(logits.detach().double().numpy())
+    each = -(targets * np.log(chances) + (1 - targets) * np.log(1 - chances))
+    assert float(found) == pytest.approx(each.mean(), rel=1e-5)
+    assert logits.grad is not None
+    np.testing.assert_allclose(logits.grad.numpy(), 3 * (chances - targets) / (B * K), atol=1e-6)
+
+
+def test_logits_that_are_no_numbers_reach_the_loss() -> None:
+    """The loop tells of a loss that is NaN; candidates must not fail before."""
+    tree = LabelTree(np.arange(4, dtype=np.int32), (np.array([0, 2, 4]), np.arange(5)))
+    logits, truth = torch.full((1, 2), float("nan")), truth_of(np.eye(1, 4, dtype=np.float32))
+    above = truth_of(np.eye(1, 2, dtype=np.float32))
+    assert below_parents(logits, above, truth, Family.of(tree, 1), 1).candidates.shape == (1, 2)
+    assert torch.isnan(bce_of_all(logits, above))
 
 
 # --- residual blocks and label weights

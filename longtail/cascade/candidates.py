@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from longtail._native import top_k
 from longtail._native.rows import join_truth
 from longtail.cascade.targets import Truth
 from longtail.labels.tree import LabelTree
@@ -62,14 +63,21 @@ def below_parents(logits: Tensor, above: Truth, truth: Truth, family: Family, k:
 
     Truth below parents that do not fit among the k is left out of the step. Parents' scores are constants here.
     """
-    chances = logits.detach().float().sigmoid()  # (B, K)
-    k = min(k, chances.shape[1])
-    true = 2 * above.dense().ceil()  # above 1, which is what σ is for certain ones
-    parents = (chances + true).topk(k, sorted=False).indices  # (B, k)
-    candidates = family.children[parents].flatten(1)  # (B, k·W)
-    found = torch.zeros_like(chances, dtype=torch.bool).scatter_(1, chances.topk(k, sorted=False).indices, True)
+    known = logits.detach().float()  # (B, K)
+    k = min(k, known.shape[1])
+    lowest, highest = known.aminmax()
+    forced = known.index_put((above.rows, above.labels), highest - lowest + 1, accumulate=True)  # truth above the rest
+    candidates = family.children[best(forced, k)].flatten(1)  # (B, k·W)
+    found = torch.zeros_like(known, dtype=torch.bool).scatter_(1, best(known, k), True)
     recall = found[truth.rows, family.parent[truth.labels]].float().mean() if len(truth.rows) else found.new_ones(())
     return Shortlist(candidates, (candidates >= 0).float(), recall.float())
+
+
+def best(scores: Tensor, k: int) -> Tensor:
+    """The places (B, k) of the k highest scores of each row; some or other where a network has lost its way to NaN."""
+    if scores.device.type == "cpu":
+        return torch.from_numpy(top_k(scores.numpy(), k)[0]).long().clamp_(min=0)
+    return scores.topk(k, sorted=False).indices
 
 
 def with_truth(shortlist: Tensor, truth: Truth) -> Shortlist:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from longtail.cascade.candidates import Family, Shortlist, below_parents, with_truth
 from longtail.cascade.level import Level
-from longtail.cascade.losses import bce
+from longtail.cascade.losses import bce, bce_of_all
 from longtail.cascade.mixing import LABELS, META, Mixing
 from longtail.cascade.targets import Targets, Truth
 from longtail.encoders.table import Table
@@ -137,7 +137,7 @@ class Cascade(Learner):
         for t in phase.levels:
             if t == META:
                 logits = self.level(META).logits(features)  # (B, K)
-                loss = loss + bce(logits, truths[META].dense())
+                loss = loss + bce_of_all(logits, truths[META])
                 continue
             shortlist = self.shortlist(points, truths, logits)
             figures["shortlist recall"] = shortlist.recall

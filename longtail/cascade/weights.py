@@ -131,8 +131,10 @@ class Attended(LabelWeights):
         self.attend = nn.Linear(len(parts) * d, len(parts))
 
     def rows(self, labels: Tensor) -> Tensor:
-        stacked = torch.stack([part.rows(labels) for part in self.parts.values()], 1)  # type: ignore[operator] # (U, n, d)
-        T = self.attend.weight.unflatten(1, stacked.shape[1:])  # (n, n, d)
-        TP = (T @ self.project.weight).flatten(1)  # (n, n·d)
-        attention = functional.linear(stacked.flatten(1), TP, self.attend.bias).softmax(1)  # (U, n)
-        return (attention[:, :, None] * stacked).sum(1)  # (U, d)
+        parts = [part.rows(labels) for part in self.parts.values()]  # type: ignore[operator]  # n of (U, d)
+        T = self.attend.weight.unflatten(1, (len(parts), -1))  # (n, n, d)
+        TP = T @ self.project.weight  # (n, n, d)
+        scores = self.attend.bias + sum(functional.linear(part, TP[:, i]) for i, part in enumerate(parts))  # (U, n)
+        attention = scores.softmax(1)
+        rows: Tensor = sum(attention[:, i, None] * part for i, part in enumerate(parts))
+        return rows  # (U, d)
