@@ -119,8 +119,8 @@ class Added(LabelWeights):
 class Attended(LabelWeights):
     """Σ_i a_i part_i with a = softmax(T·[P part_1, …, P part_n]), P bounded by its spectral norm (ECLARE).
 
-    The parts are text, graph and (but for first phases) w_l. T and P are multiplied first: they are a few rows, and
-    labels are many.
+    The parts are text, graph and (but for first phases) w_l. T and P are multiplied first, and parts never stacked: T
+    and P are a few rows, and labels are many.
     """
 
     def __init__(self, parts: dict[str, LabelWeights]):
@@ -134,7 +134,9 @@ class Attended(LabelWeights):
         parts = [part.rows(labels) for part in self.parts.values()]  # type: ignore[operator]  # n of (U, d)
         T = self.attend.weight.unflatten(1, (len(parts), -1))  # (n, n, d)
         TP = T @ self.project.weight  # (n, n, d)
-        scores = self.attend.bias + sum(functional.linear(part, TP[:, i]) for i, part in enumerate(parts))  # (U, n)
-        attention = scores.softmax(1)
-        rows: Tensor = sum(attention[:, i, None] * part for i, part in enumerate(parts))
+        by_part = (functional.linear(part, TP[:, i]) for i, part in enumerate(parts))
+        attention = sum(by_part, self.attend.bias).softmax(1)  # (U, n)
+        rows = attention[:, 0, None] * parts[0]
+        for i, part in enumerate(parts[1:], 1):
+            rows = torch.addcmul(rows, attention[:, i, None], part)
         return rows  # (U, d)

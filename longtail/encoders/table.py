@@ -50,9 +50,11 @@ class Table(nn.Module):
             return None
         if len(taken) == 1:
             return taken[0][0], taken[0][1]
-        unique, at = torch.cat([ids for ids, _ in taken]).unique(return_inverse=True)
+        unique, at = compact(torch.cat([ids for ids, _ in taken]), len(self))
         total = torch.zeros(len(unique), self.width, device=unique.device)
-        return unique, total.index_add_(0, at, torch.cat([grad for _, grad in taken]))
+        for own, (_, grad) in zip(at.split([len(ids) for ids, _ in taken]), taken, strict=True):
+            total.index_add_(0, own, grad)
+        return unique, total
 
 
 def compact(ids: Tensor, n: int) -> tuple[Tensor, Tensor]:
