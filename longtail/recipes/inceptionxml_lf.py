@@ -36,12 +36,12 @@ class InceptionXMLLF(WithGraph, InceptionXML):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {
             "dimension": 128,
-            "clusters": 8192,
-            "shortlist": 200,
+            "clusters": 4096,
+            "shortlist": 400,
             "dropout": 0.2,
             "bias": True,
             "batch": 512,
-            "epochs": 3,
+            "epochs": 2,
             "lr": 0.02,
         }
     }
