@@ -6,7 +6,7 @@ longtail train DATA --recipe eclare --out MODEL
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from longtail.core.parameters import param
 from longtail.recipes.bags import Read
@@ -22,27 +22,13 @@ class Eclare(WithGraph, Decaf):
     """The weights of label l are an attention-weighted sum of R₁(E z_l), R₂(Σ_m Ĝ_lm E z_m) and a free row w_l.
 
     Ĝ is the normalised graph of random walks over labels; clusters are made from centroids joined by their
-    neighbours', and w_l starts at Ĝ E z. Phases are those of DECAF. In prediction scores walk the graph once, of the
-    clusters and then of the labels: s ← ½ s + ½ topk(s·Ĝ).
+    neighbours', and w_l starts at Ĝ E z. Phases and the small preset are those of DECAF. In prediction scores walk
+    the graph once, of the clusters and then of the labels: s ← ½ s + ½ topk(s·Ĝ).
     """
 
     name = "eclare"
     title = "DECAF with a graph of labels in classifiers and prediction"
     paper = "ECLARE, Mittal et al. 2021"
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "small": {
-            "dimension": 128,
-            "clusters": 4096,
-            "beam": 40,
-            "dropout": 0.4,
-            "batch": 1024,
-            "surrogate_epochs": 8,
-            "surrogate_lr": 0.02,
-            "epochs": 6,
-            "lr": 0.02,
-            "schedule": "linear",
-        }
-    }
 
     clusters: int = param(32768, "of labels", at_least=1)  # paper: 2^15 for 131K labels
     beam: int = param(50, "clusters whose labels are a point's shortlist", at_least=1)  # paper: 20 – 50
