@@ -23,7 +23,7 @@ from longtail.core.run import Run
 from longtail.data.corpus import Corpus
 from longtail.evidence.bench import Bench, claimed
 from longtail.evidence.corpora import Corpora
-from longtail.evidence.paired import compare_runs, intervals_of
+from longtail.evidence.paired import compare_runs, intervals_of, recorded_comparison
 from longtail.evidence.predictions import predictions
 from longtail.evidence.process import How, execute
 from longtail.evidence.results import Results
@@ -262,6 +262,22 @@ def test_a_run_made_again_with_other_figures_counts_anew(bench: Bench, caplog: p
     bench.repeat("topics", [trial], lambda _: len(lines(bench)) == 1)
     assert "other figures than were recorded" in caplog.text
     assert bench.results.of("topics").run[trial.id]["scores"] == record["scores"]
+
+
+def test_a_difference_is_of_runs_as_they_are(bench: Bench) -> None:
+    """Made again elsewhere, a run may have other figures: a difference drawn before tells of what is no more."""
+    a, b = ([trial] for trial in beams(bench, 1, 10))
+    bench.run("topics", [*a, *b])
+    drawn = compare_runs(bench, "topics", a, b)
+    assert recorded_comparison(bench, a, b) == drawn
+    record = bench.results.of("topics").run[a[0].id]
+    bench.results.add("topics", record | {"scores": record["scores"] | {"P@1": record["scores"]["P@1"] + 1}})
+    assert recorded_comparison(bench, a, b) is None
+    assert len(lines(bench)) == 4
+    intervals_of(bench, "topics", b)
+    assert len(lines(bench)) == 5, "that of the other system is not asked for again"
+    intervals_of(bench, "topics", b)
+    assert len(lines(bench)) == 5
 
 
 # ---- two benches at once

@@ -10,6 +10,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from longtail.core.errors import DataError
 from longtail.core.progress import Progress
 from longtail.core.ranking import Ranking
@@ -23,6 +25,7 @@ FAMILIES = ("P", "nDCG", "PSP", "C")  # at 1, 3 and 5: what a table in the paper
 HOW: dict[str, Any] = {"metrics": FAMILIES, "resamples": RESAMPLES, "seed": 0}
 DRAWS = {"resamples": HOW["resamples"], "seed": HOW["seed"], "evaluation": EVALUATION}
 DECIMALS = 4
+ROUNDING = 1e-3  # by which means of rounded figures differ, at the most
 
 
 def comparison_id(a: Sequence[Trial], b: Sequence[Trial]) -> str:
@@ -35,12 +38,32 @@ def intervals_id(trials: Sequence[Trial]) -> str:
     return digest_of({"runs": [t.id for t in trials], **DRAWS})
 
 
+def recorded_comparison(bench: Bench, a: Sequence[Trial], b: Sequence[Trial]) -> dict[str, Any] | None:
+    """The record of b − a, if it was drawn from the runs as they are recorded now."""
+    found = bench.results.of(a[0].corpus).comparison.get(comparison_id(a, b))
+    if found is None or not (tells_of(bench, a, found, 0) and tells_of(bench, b, found, 1)):
+        return None
+    return found
+
+
+def tells_of(bench: Bench, trials: Sequence[Trial], record: dict[str, Any], place: int) -> bool:
+    """Whether the figures at this place of a record's rows are those of the runs.
+
+    They are not where a run was made again since, on another machine say, and had other figures.
+    """
+    runs = bench.results.of(trials[0].corpus).run
+    scores = [runs.get(trial.id, {}).get("scores", {}) for trial in trials]
+    return all(
+        abs(float(np.mean([own.get(metric, np.nan) for own in scores])) - row[place]) < ROUNDING
+        for metric, row in record["rows"].items()
+    )
+
+
 def compare_runs(
     bench: Bench, name: str, a: Sequence[Trial], b: Sequence[Trial], progress: Progress | None = None
 ) -> dict[str, Any]:
     """The record of b − a, for every metric: from the results, or drawn now and put there."""
-    id = comparison_id(a, b)
-    found = bench.results.of(a[0].corpus).comparison.get(id)
+    id, found = comparison_id(a, b), recorded_comparison(bench, a, b)
     if found is not None:
         return found
     corpus, test = bench.corpus(name), bench.test(name)
@@ -59,7 +82,7 @@ def intervals_of(bench: Bench, name: str, trials: Sequence[Trial], progress: Pro
     """The record of a system's figures with their intervals: from the results, or drawn now and put there."""
     id = intervals_id(trials)
     found = bench.results.of(trials[0].corpus).intervals.get(id)
-    if found is not None:
+    if found is not None and tells_of(bench, trials, found, 0):
         return found
     corpus, test = bench.corpus(name), bench.test(name)
     runs = rankings(bench, name, trials)

@@ -12,7 +12,7 @@ from longtail.core.progress import Progress
 from longtail.evidence.bench import Bench
 from longtail.evidence.claims import Arm, Claim, Part
 from longtail.evidence.judge import Spread, Verdict, ahead, equal, faster, gain, tail, together, trend
-from longtail.evidence.paired import compare_runs, comparison_id
+from longtail.evidence.paired import compare_runs, recorded_comparison
 from longtail.evidence.table import Pool, pools_of
 from longtail.evidence.trials import System, Trial, trials_of
 
@@ -92,7 +92,7 @@ def _part(
         return Decided(part, "reported")
     first, second = ends(part)
     a, b = pools[second.system], pools[first.system]  # a difference is b − a
-    record = bench.results.of(name).comparison.get(comparison_id(a.trials, b.trials))
+    record = recorded_comparison(bench, a.trials, b.trials)
     if record is None and draw:
         record = compare_runs(bench, name, a.trials, b.trials, progress)
     metrics = ("P@1",) if part.kind == "faster" else part.metrics
