@@ -65,6 +65,7 @@ class Batch(NamedTuple):
 
     tokens: Any
     truths: dict[int, Truth]
+    ignored: Truth | None  # pairs of points and clusters
     ready: tuple[Shortlist, Tensor] | None  # candidates of labels and their targets, where they are made beforehand
 
 
@@ -105,14 +106,15 @@ def batches_of(learner: Cascade, batch: int, steps: int) -> list[Batch]:
         points = torch.from_numpy(batch_of(0, 0, step, learner.points, batch))
         truths = {t: learner.targets(t).of(points) for t in phase.levels}
         if 0 in truths:
-            made.append(Batch(learner.corpus.tokens.take(points), truths, None))
+            made.append(Batch(learner.corpus.tokens.take(points), truths, learner.ignored_of(0, points), None))
         else:
             shortlist = with_truth(learner.static_labels(points), truths[1])
-            if learner.ignored is not None:
-                held = learner.ignored.of(points).at(shortlist.candidates) == 0
+            ignored = learner.ignored_of(1, points)
+            if ignored is not None:
+                held = ignored.at(shortlist.candidates) == 0
                 shortlist = shortlist._replace(counted=shortlist.counted * held)
             ready = (shortlist, truths[1].at(shortlist.candidates))
-            made.append(Batch(learner.corpus.tokens.take(points), truths, ready))
+            made.append(Batch(learner.corpus.tokens.take(points), truths, None, ready))
     return made
 
 
@@ -130,7 +132,7 @@ def loss_of(learner: Cascade, batch: Batch, done: float, detached: float) -> Ten
     shortlist = below_parents(logits, batch.truths[0], batch.truths[1], learner.family, learner.parents)
     targets = batch.truths[1].at(shortlist.candidates)
     own = learner.level(1).logits(features, shortlist.candidates)
-    return bce_of_all(logits, batch.truths[0]) + bce(own, targets, shortlist.counted)
+    return bce_of_all(logits, batch.truths[0], batch.ignored) + bce(own, targets, shortlist.counted)
 
 
 def bare(learner: Cascade, batches: list[Batch], lr: float, threads: int) -> float:

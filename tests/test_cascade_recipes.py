@@ -90,11 +90,11 @@ class Stage:
         return features[name] @ W.T + bias
 
     def cluster_loss(self, points: np.ndarray) -> float:
-        logits, total = self.logits(0, self.features(points)), 0.0
+        logits, each = self.logits(0, self.features(points)), []
         for b, i in enumerate(points):
-            for k in range(self.K):
-                total += cross_entropy(logits[b, k], self.Y[i, self.nodes == k].max())
-        return total / (len(points) * self.K)
+            counted = [k for k in range(self.K) if not self.ignore[i, self.nodes == k].all()]
+            each += [cross_entropy(logits[b, k], self.Y[i, self.nodes == k].max()) for k in counted]
+        return float(np.mean(each))
 
     def label_loss(self, points: np.ndarray) -> float:
         logits, each = self.logits(1, self.features(points)), []
@@ -254,6 +254,49 @@ def test_ignored_pairs_train_no_label(name: str, corpus: Corpus) -> None:
     assert whole[label] == 0
     counted = [other for other in stage.candidates(point) if other != label]
     assert counted and all(whole[other] > 0 for other in counted)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_ignored_pairs_train_no_cluster_of_one_label(name: str, corpus: Corpus) -> None:
+    """With as many clusters as labels, the level of clusters is one of labels too."""
+    stage = next(stages(name, corpus, clusters=1000))
+    assert stage.Y.shape[1] == stage.K
+    point = int(np.flatnonzero(stage.ignore.any(1))[0])
+    cluster = int(stage.nodes[np.flatnonzero(stage.ignore[point])[0]])
+    levels = stage.learner.level(0)
+    taken: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(levels, "logits", kept_logits(levels.logits, taken))
+        stage.learner(torch.tensor([point]), stage.phase, 0.0)[0].backward()
+    gradient = taken[0].grad[0]
+    assert gradient[cluster] == 0
+    assert (gradient != 0).sum() == stage.K - (stage.ignore[point] > 0).sum()
+
+
+def kept_logits(plain: Any, taken: list[Any]) -> Any:
+    def logits(*args: Any) -> Any:
+        found = plain(*args)
+        found.retain_grad()
+        taken.append(found)
+        return found
+
+    return logits
+
+
+def test_the_second_phase_of_inceptionxml_lf_goes_on_with_what_the_first_has_learnt(corpus: Corpus) -> None:
+    """Clusters' classifiers begin again; the encoders of label texts and of the graph do not (paper 000, A.4)."""
+    found = []
+    recipe: Any = longtail.recipe("inceptionxml-lf", **SETTINGS["inceptionxml-lf"])
+    learner = recipe.learner(recipe.prepare(corpus.train, corpus.labels, Run()), 0)
+    for phase in learner.phases:
+        learner.build(phase, learner.structure(phase))
+        parts = learner.level(1).weights.parts
+        found.append([parts[name].residual.state_dict() for name in ("text", "graph")])
+        if phase.name == "texts":
+            stirred(learner)
+    for before, after in zip(*found, strict=True):
+        assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
+    assert float(found[1][0]["change"]) != 1
 
 
 # --- prediction

@@ -88,8 +88,7 @@ def mixed(made: Plain, mixing: Mixing, points: Any, seed: int) -> tuple[Any, dic
     """What the mixing gives for these points; and the seed is set before it draws."""
     truths = {t: made.targets(t).of(points) for t in (META, LABELS)}
     embedded = made.encoder.embed(made.corpus.tokens.take(points))
-    assert made.ignored is not None
-    ignored = made.ignored.of(points)
+    ignored = {t: made.ignored_of(t, points) for t in (META, LABELS)}
     torch.manual_seed(seed)
     return mixing.apply(made, points, embedded, truths, ignored)
 
@@ -117,7 +116,9 @@ def test_mixup_is_what_it_says(kind: str, seed: int) -> None:
         np.testing.assert_allclose(truths[LABELS].dense()[row], share * Y[a] + (1 - share) * Y[b], atol=1e-6)
         clusters = share * above(made, Y[a]) + (1 - share) * above(made, Y[b])
         np.testing.assert_allclose(truths[META].dense()[row], clusters, atol=1e-6)
-        assert np.array_equal(ignored.dense()[row] > 0, (hidden[a] > 0) | (hidden[b] > 0))
+        assert np.array_equal(ignored[LABELS].dense()[row] > 0, (hidden[a] > 0) | (hidden[b] > 0))
+        whole = [-above(made, -hidden[i]) > 0 for i in (a, b)]  # the least of a cluster's labels
+        assert np.array_equal(ignored[META].dense()[row] > 0, whole[0] | whole[1])
 
 
 @pytest.mark.parametrize("kind", ["bag", "sequence"])
@@ -140,7 +141,7 @@ def test_label_mixup_is_what_it_says(kind: str, seed: int) -> None:
         np.testing.assert_allclose(truths[LABELS].dense()[a], part * Y[a] + (1 - part) * one, atol=1e-6)
         clusters = part * above(made, Y[a]) + (1 - part) * above(made, one)
         np.testing.assert_allclose(truths[META].dense()[a], clusters, atol=1e-6)
-    assert np.array_equal(ignored.dense(), made.corpus.ignore.toarray())
+    assert np.array_equal(ignored[LABELS].dense(), made.corpus.ignore.toarray())
     if kind == "sequence":  # no word is seen where neither has one
         words = made.corpus.tokens.words > 0
         assert torch.equal(embedded[1][-1], words[-1]) and bool((embedded[1] >= words).all())

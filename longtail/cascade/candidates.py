@@ -66,7 +66,8 @@ def below_parents(logits: Tensor, above: Truth, truth: Truth, family: Family, k:
     known = logits.detach().float()  # (B, K)
     k = min(k, known.shape[1])
     lowest, highest = known.aminmax()
-    forced = known.index_put((above.rows, above.labels), highest - lowest + 1, accumulate=True)  # truth above the rest
+    beyond = (highest - lowest + 1) * (1 + above.values)  # truth above the rest, by its targets more than by logits
+    forced = known.index_put((above.rows, above.labels), beyond, accumulate=True)
     candidates = family.children[best(forced, k)].flatten(1)  # (B, k·W)
     found = torch.zeros_like(known, dtype=torch.bool).scatter_(1, best(known, k), True)
     recall = found[truth.rows, family.parent[truth.labels]].float().mean() if len(truth.rows) else found.new_ones(())

@@ -87,12 +87,14 @@ class Joint(Cascade):
         if graph is None or texts is None:
             return Free(Table.random(L, width, width**-0.5))
         bags = Bags.of(texts)
-        parts: dict[Any, LabelWeights] = {
-            "text": FromText(E, bags, "frugal"),
-            "graph": FromGraph(E, bags, Bags.of(graph), "frugal"),
-        }
+        text, around = FromText(E, bags, "frugal"), FromGraph(E, bags, Bags.of(graph), "frugal")
+        parts: dict[Any, LabelWeights] = {"text": text, "graph": around}
         if phase.name == "joint":
             parts["free"] = Free(Table(torch.from_numpy(self.text_vectors())))
+        before = self.level(LABELS).weights if str(LABELS) in self.levels else None
+        if isinstance(before, Attended):  # Φ_l and Φ_g go on from where the first phase left them
+            for name, part in (("text", text), ("graph", around)):
+                part.residual.load_state_dict(before.parts[name].residual.state_dict())  # type: ignore[union-attr]
         return Attended(parts)
 
     def text_vectors(self) -> NDArray[np.float32]:

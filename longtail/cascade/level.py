@@ -29,7 +29,7 @@ class Level(nn.Module):
         x = self.dropout(features[self.feature])  # (B, d)
         if candidates is None:
             return self.with_bias(x @ self.weights.rows(numbers(self.K, x)).T, None, None)
-        labels, at = compact(candidates.clamp(min=0), self.K)  # (U,), (B, C)
+        labels, at = found_in(candidates, self.K)  # (U,), (B, C)
         W = self.weights.rows(labels)  # (U, d)
         if len(labels) <= IN_COMMON * candidates.shape[1]:
             return self.with_bias((x @ W.T).gather(1, at), labels, at)
@@ -43,6 +43,17 @@ class Level(nn.Module):
         if labels is None or at is None:
             return logits + self.bias.rows(numbers(self.K, logits)).T
         return logits + self.bias.rows(labels)[:, 0][at]
+
+
+def found_in(candidates: Tensor, K: int) -> tuple[Tensor, Tensor]:
+    """The labels among candidates (B, C), and where each stands among these; pads (−1) stand at one or other of them.
+
+    Were they at a label of their own, it would be touched by nearly every step.
+    """
+    labels, at = compact(candidates, K + 1)  # a pad is the last of these numbers
+    if len(labels) > 1 and labels[-1] == K:
+        labels = labels[:-1]
+    return labels.clamp(max=K - 1), at.clamp(max=len(labels) - 1)
 
 
 def numbers(K: int, like: Tensor) -> Tensor:

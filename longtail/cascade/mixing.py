@@ -30,8 +30,8 @@ class Mixing:
     alpha: float
 
     def apply(
-        self, network: Cascade, points: Tensor, embedded: Any, truths: dict[int, Truth], ignored: Truth | None
-    ) -> tuple[Any, dict[int, Truth], Truth | None]:
+        self, network: Cascade, points: Tensor, embedded: Any, truths: dict[int, Truth], ignored: dict[int, Truth]
+    ) -> tuple[Any, dict[int, Truth], dict[int, Truth]]:
         """Word vectors, targets and ignored pairs after mixing."""
         # not quite 0 or 1, as small alphas would have it: a target of 0 would stand among what is true
         share = float(torch.distributions.Beta(self.alpha, self.alpha).sample().clamp(LEAST, 1 - LEAST))
@@ -41,14 +41,20 @@ class Mixing:
 
 
 def with_points(
-    network: Cascade, points: Tensor, embedded: Any, truths: dict[int, Truth], ignored: Truth | None, share: float
-) -> tuple[Any, dict[int, Truth], Truth | None]:
+    network: Cascade,
+    points: Tensor,
+    embedded: Any,
+    truths: dict[int, Truth],
+    ignored: dict[int, Truth],
+    share: float,
+) -> tuple[Any, dict[int, Truth], dict[int, Truth]]:
     """Each point and another of the batch (perhaps itself)."""
     partner = torch.randperm(len(points)).to(points.device)
     others = {t: network.targets(t).of(points[partner]) for t in truths}
     mixed = {t: truth.scaled(share).plus(others[t].scaled(1 - share)) for t, truth in truths.items()}
-    if ignored is not None and network.ignored is not None:
-        ignored = ignored.plus(network.ignored.of(points[partner]))
+    for t, own in ignored.items():
+        other = network.ignored_of(t, points[partner])
+        ignored = ignored | {t: own if other is None else own.plus(other)}
     return mix(embedded, take(embedded, partner), share), mixed, ignored
 
 

@@ -72,8 +72,10 @@ class Cascade(Learner):
         self.parents, self.mixing = parents, mixing
         self.levels = nn.ModuleDict()
         self.labels = Targets(corpus.Y)
-        self.ignored = None if corpus.ignore is None else Targets(corpus.ignore)
         self.clusters: Targets | None = None
+        self.ignored = nn.ModuleDict()  # targets by level, where there are any
+        if corpus.ignore is not None:
+            self.ignored[str(LABELS)] = Targets(corpus.ignore)
         self.family: Family | None = None
         self.static: Tensor | None = None  # (N, S), of labels, or of clusters whose labels are meant
         self.tree: LabelTree | None = None
@@ -92,9 +94,17 @@ class Cascade(Learner):
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def set_tree(self, structure: Structure) -> None:
-        """Take up the tree of a structure: targets of its clusters, and who stands below whom."""
+        """Take up the tree of a structure: targets of its clusters, and who stands below whom.
+
+        A cluster all of whose labels are ignored is ignored too: of clusters of one label, those of ignored pairs.
+        """
         self.tree = LabelTree(structure["order"], (structure["clusters"], np.arange(len(structure["order"]) + 1)))
         self.clusters = Targets(self.tree.targets(self.corpus.Y, META))
+        if self.corpus.ignore is not None:
+            ignored = self.tree.counts(self.corpus.ignore, META)
+            ignored.data = (ignored.data == np.diff(self.tree.levels[META])[ignored.indices]).astype(np.float32)
+            ignored.eliminate_zeros()
+            self.ignored[str(META)] = Targets(ignored)
         self.family = Family.of(self.tree, LABELS)
 
     def cluster_bias(self) -> Table:
@@ -126,7 +136,7 @@ class Cascade(Learner):
     def forward(self, points: Tensor, phase: Phase, done: float) -> tuple[Tensor, Figures]:
         """The losses of the phase's levels, added up."""
         truths = {t: self.targets(t).of(points) for t in phase.levels}
-        ignored = None if self.ignored is None else self.ignored.of(points)
+        ignored = {t: found for t in phase.levels if (found := self.ignored_of(t, points)) is not None}
         embedded = self.encoder.embed(self.corpus.tokens.take(points))  # type: ignore[operator]
         if self.mixing is not None:
             embedded, truths, ignored = self.mixing.apply(self, points, embedded, truths, ignored)
@@ -137,16 +147,12 @@ class Cascade(Learner):
         for t in phase.levels:
             if t == META:
                 logits = self.level(META).logits(features)  # (B, K)
-                loss = loss + bce_of_all(logits, truths[META])
+                loss = loss + bce_of_all(logits, truths[META], ignored.get(META))
                 continue
             shortlist = self.shortlist(points, truths, logits)
             figures["shortlist recall"] = shortlist.recall
-            loss = loss + self.label_loss(self.label_features(features, done), shortlist, truths[LABELS], ignored)
+            loss = loss + self.label_loss(features, shortlist, truths[LABELS], ignored.get(LABELS))
         return loss, figures
-
-    def label_features(self, features: dict[str, Tensor], done: float) -> dict[str, Tensor]:
-        """What the labels' level reads; a schedule may keep its gradient from the encoder."""
-        return features
 
     def label_loss(
         self, features: dict[str, Tensor], shortlist: Shortlist, truth: Truth, ignored: Truth | None
@@ -186,6 +192,13 @@ class Cascade(Learner):
             raise RuntimeError("there are no clusters yet")
         return found
 
+    def ignored_of(self, t: int, points: Tensor) -> Truth | None:
+        """The pairs of points and nodes of a level that count neither way; None where no pair of the corpus is such."""
+        if str(t) not in self.ignored:
+            return None
+        found: Truth = self.ignored[str(t)].of(points)  # type: ignore[operator]
+        return found
+
     def level_arrays(self, t: int, name: str) -> dict[str, Any]:
         """The weights and biases of a level, as prediction reads them."""
         level = self.level(t)
@@ -198,11 +211,7 @@ def cluster(Z: Any, clusters: int, seed: int) -> LabelTree:
     L = Z.shape[0]
     if clusters >= L:
         return LabelTree(np.arange(L, dtype=np.int32), (np.arange(L + 1), np.arange(L + 1)))
-    leaf = -(-L // clusters)
-    tree = LabelTree.balanced(sp.csr_matrix(Z), 2, leaf, seed, depth=1)
-    if len(tree.levels) == 2:
-        return tree
-    return LabelTree(tree.order, (np.array([0, L]), *tree.levels))  # all in one
+    return LabelTree.in_clusters(sp.csr_matrix(Z), clusters, seed)
 
 
 def tree_arrays(tree: LabelTree) -> Structure:

@@ -20,6 +20,7 @@ from longtail.store.parts import unpack_csr
 
 Floats = NDArray[np.float32]
 Arrays = Mapping[str, NDArray[Any]]
+LOWEST = np.float32(-80)  # e^80 is a float32, e^89 is not
 WALKED = 200  # labels kept of a step over the graph
 
 
@@ -52,8 +53,8 @@ class BagFeatures:
 
 
 def sigmoid(x: Floats) -> Floats:
-    """1 / (1 + e^−x), without overflow."""
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * x)), np.float32)
+    """1 / (1 + e^−x), without overflow; never 0, so that what is unlikely still has an order."""
+    return np.asarray(1 / (1 + np.exp(-np.maximum(x, LOWEST))), np.float32)
 
 
 def best(scores: Floats, k: int) -> NDArray[np.integer[Any]]:

@@ -46,7 +46,17 @@ class LabelTree:
         L = Z.shape[0]
         if leaf_size < 2:  # smaller clusters would be empty or the labels themselves
             raise ParameterError(f"leaf_size must be at least 2, but is {leaf_size}")
-        sizes = level_sizes(L, branching, leaf_size, depth)
+        return cls._halved(Z, level_sizes(L, branching, leaf_size, depth), seed)
+
+    @classmethod
+    def in_clusters(cls, Z: sp.csr_matrix, clusters: int, seed: int) -> LabelTree:
+        """The same with one level, of exactly so many clusters."""
+        return cls._halved(Z, [clusters], seed)
+
+    @classmethod
+    def _halved(cls, Z: sp.csr_matrix, sizes: Sequence[int], seed: int) -> LabelTree:
+        """So many clusters on each level."""
+        L = Z.shape[0]
         order = cluster_order(Z, cuts(L, sizes), rounds=ROUNDS, seed=seed)
         return cls(order, (*(np.unique(stretches(L, size)) for size in sizes), np.arange(L + 1)))
 

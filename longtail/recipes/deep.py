@@ -39,6 +39,7 @@ class DeepRecipe(RefitRecipe):
     it, a network is trained again on everything.
     """
 
+    version = 2
     needs: ClassVar[tuple[str, ...]] = ("text",)
     keeps_to = frozenset({"device", "budget", "resume"})
     keeps_up_to = 0.15  # of train: a tenth is held out, but 200 points at the least

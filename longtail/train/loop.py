@@ -91,19 +91,21 @@ class Loop:
                 epoch.add(self._step(number, step))
                 kept.give_back()
                 bar.advance()
-                ended = (step + 1) % per_epoch == 0 or step + 1 == steps
-                if ended:
+                if (step + 1) % per_epoch == 0 or step + 1 == steps:
                     self._tell(phase, step // per_epoch, epoch)
-                    epoch = Averages()
-                if ended and self._enough(number):
-                    break
+                    enough, epoch = self._enough(number), Averages()
+                    if enough:
+                        break
                 if self.checkpoint.due():
                     self._save(number, step + 1, epoch)
         self._save(number + 1, 0, Averages())
 
     def _start(self, phase: Phase) -> None:
-        """Say what is trained, and make the optimisers."""
-        learner = self.learner
+        """Say what is trained, and make the optimisers.
+
+        What a phase has built is on the CPU, and Accelerate moves a network only the first time it sees it.
+        """
+        learner = self.learner.to(self.accelerator.device)
         for name, parameter in learner.named_parameters():
             parameter.requires_grad_(phase.changes(name))
         tables = learner.tables()
@@ -145,7 +147,7 @@ class Loop:
         if not np.isfinite(found["loss"]):
             raise DataError(
                 f"the loss became {found['loss']} at step {step + 1} of phase {phase.name}",
-                fix="a lower learning rate (--set lr=…) or precision=float32 most often helps",
+                fix="a lower learning rate (lr, or surrogate_lr in that phase) or precision=float32 most often helps",
             )
         self._move(phase.lr * factor(phase.schedule, step, self.steps[number], phase.warmup))
         return found
