@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import longtail  # noqa: E402
 from longtail.core.errors import DataError, ParameterError  # noqa: E402
 from longtail.core.run import Run  # noqa: E402
 from longtail.data.corpus import Corpus  # noqa: E402
+from longtail.data.write import write  # noqa: E402
 from longtail.train import memory  # noqa: E402
 from longtail.train.learner import Phase, steps_of  # noqa: E402
 from longtail.train.loop import Averages, Loop, batch_of, share_of  # noqa: E402
@@ -209,6 +211,24 @@ def test_a_lower_precision_trains(corpus: Corpus) -> None:
     assert all(array.dtype in (np.float32, np.int32, np.int64, np.uint8) for array in model.state()[0].values())
 
 
+def test_what_a_phase_builds_goes_to_the_device(corpus: Corpus) -> None:
+    """In every phase, optimisers with it; torch's device without memory stands for a GPU."""
+    first, second = (learner_of("decaf", corpus) for _ in range(2))
+    structures = Loop(first, LoopParameters(batch=16, steps=3), Run(device="cpu"))
+    structures.train()
+    loop = Loop(second, LoopParameters(batch=16), Run(device="cpu"))
+    away = torch.device("meta")
+    loop.accelerator = SimpleNamespace(device=away, prepare=lambda network: network)  # type: ignore[assignment]
+    for phase in second.phases:
+        second.build(phase, structures.structures[phase.name])
+        loop._start(phase)
+        assert {tensor.device for tensor in second.state_dict().values()} == {away}
+        moments = [moment for adam in loop.adams.values() for moment in (adam.first, adam.second)]
+        assert moments and {moment.device for moment in moments} == {away}
+        assert second.family.children.device == away and second.clusters.bags.ptr.device == away
+    assert second.static.device == away
+
+
 # --- processes
 
 RANK = """
@@ -239,7 +259,13 @@ def free_port() -> int:
 
 def processes(folder: Path, count: int, points: int) -> list[dict[str, np.ndarray]]:
     """What each of so many processes has trained together."""
-    script = RANK.format(tests=str(Path(__file__).parent), out=str(folder / f"of{count}-"), points=points)
+    launched(RANK.format(tests=str(Path(__file__).parent), out=str(folder / f"of{count}-"), points=points), count)
+    names = [f"of{count}-{rank if count > 1 else ''}.npz" for rank in range(count)]
+    return [dict(np.load(folder / name)) for name in names]
+
+
+def launched(script: str, count: int) -> None:
+    """Run a script in so many processes, as `accelerate launch` does."""
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(count)}
     shared |= {"ACCELERATE_USE_CPU": "true", "LOCAL_WORLD_SIZE": str(count)}
     started = []
@@ -251,8 +277,6 @@ def processes(folder: Path, count: int, points: int) -> list[dict[str, np.ndarra
     for process in started:
         error = process.communicate(timeout=120)[1]
         assert process.returncode == 0, error
-    names = [f"of{count}-{rank if count > 1 else ''}.npz" for rank in range(count)]
-    return [dict(np.load(folder / name)) for name in names]
 
 
 @pytest.mark.slow
@@ -270,6 +294,17 @@ def test_two_processes_train_one_network(tmp_path: Path) -> None:
 def test_two_processes_and_a_last_batch_of_one_point(tmp_path: Path) -> None:
     one, other = processes(tmp_path, 2, 65)
     assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.slow
+def test_of_two_processes_one_saves(tmp_path: Path) -> None:
+    """The other neither fails because there is a model already, nor writes one."""
+    write(topic_corpus(60), tmp_path / "data")
+    settings = [option for key, value in SETTINGS["decaf"].items() for option in ("--set", f"{key}={value}")]
+    out = str(tmp_path / "model")
+    command = ["train", str(tmp_path / "data"), "--recipe", "decaf", "--device", "cpu", "--out", out, *settings]
+    launched(f"from longtail.cli.main import main; raise SystemExit(main({command!r}))", 2)
+    assert longtail.load(out).predict(["about topic one"], 3).indices.shape == (1, 3)
 
 
 def test_processes_share_a_batch() -> None:

@@ -66,7 +66,7 @@ class AstecNetwork(BagCascade):
         if str(META) in self.levels:
             self.levels.pop(str(META))
         self.copy_residual("near", "text")
-        self.static = torch.from_numpy(structure["shortlist"].astype(np.int64))
+        self.static = torch.from_numpy(np.require(structure["shortlist"], np.int32, "W"))
         size = (self.shape.neighbours, self.shape.shortlist)
         self.nearby = Nearby.of(structure["features"], self.corpus.Y, *size)
         L = self.corpus.Y.shape[1]
@@ -77,7 +77,7 @@ class AstecNetwork(BagCascade):
         """(B, S)."""
         if self.static is None:
             raise RuntimeError("labels are trained on a shortlist made beforehand")
-        return self.static[points]
+        return self.static[points].long()
 
     @torch.no_grad()
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

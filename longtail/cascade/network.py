@@ -77,7 +77,7 @@ class Cascade(Learner):
         if corpus.ignore is not None:
             self.ignored[str(LABELS)] = Targets(corpus.ignore)
         self.family: Family | None = None
-        self.static: Tensor | None = None  # (N, S), of labels, or of clusters whose labels are meant
+        self.static: Tensor | None = None  # (N, S), int32, of labels, or of clusters whose labels are meant
         self.tree: LabelTree | None = None
 
     def _apply(self, fn: Any, recurse: bool = True) -> Cascade:
@@ -177,7 +177,7 @@ class Cascade(Learner):
         """The shortlists (B, S) of points that were made beforehand; here those below some clusters."""
         if self.static is None or self.family is None:
             raise RuntimeError("a phase of labels alone needs a shortlist made beforehand")
-        return self.family.children[self.static[points]].flatten(1)
+        return self.family.children[self.static[points].long()].flatten(1)
 
     def parent_of(self, labels: Tensor) -> Tensor:
         """The cluster of each label."""

@@ -64,7 +64,7 @@ class Shallow(BagCascade):
     def build(self, phase: Phase, structure: Structure) -> None:
         """The level that the phase trains."""
         if phase.name == "labels":
-            self.static = torch.from_numpy(structure["clusters"].astype(np.int64))
+            self.static = torch.from_numpy(np.require(structure["clusters"], np.int32, "W"))
             self.copy_residual("meta", "label")
             self.set_level(
                 LABELS,

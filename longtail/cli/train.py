@@ -66,7 +66,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read, train, save, show the validation scores."""
     from longtail.core.recipe import recipe
-    from longtail.core.run import Run, resolve_threads
+    from longtail.core.run import Run, is_first, resolve_threads
 
     made = recipe(args.recipe, preset=args.preset, **settings_of(args))
     circumstances = Run(
@@ -82,6 +82,8 @@ def run(args: argparse.Namespace) -> None:
     made.check_run(circumstances)
     check_out(args)
     model = made.fit(read_data(args, test=False), circumstances)
+    if not is_first():
+        return  # the others have trained the same
     if args.out is not None:
         model.save(args.out, overwrite=args.overwrite)
     if not args.quiet:

@@ -23,6 +23,11 @@ def resolve_threads(threads: int | None = None) -> int:
     return count
 
 
+def is_first() -> bool:
+    """Whether this process is the one of a training that speaks and saves: launchers number them in `RANK`."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @dataclass(frozen=True)
 class Run:
     """The circumstances of one training; everything random in it follows from `seed`.

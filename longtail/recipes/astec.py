@@ -73,9 +73,10 @@ class Astec(BagRecipe):
         from longtail.labels.graph import normalised, walk
         from longtail.train.learner import Phase
 
+        label = ("encoder.residuals.text", "levels.1")
         phases = [
-            Phase("surrogate", self.surrogate_epochs, self.surrogate_lr, (0,), schedule=self.schedule),
-            Phase("labels", self.epochs, self.lr, (1,), ("encoder.residuals.text", "levels.1"), self.schedule),
+            Phase("surrogate", self.surrogate_epochs, self.surrogate_lr, (0,), None, self.schedule, self.warmup),
+            Phase("labels", self.epochs, self.lr, (1,), label, self.schedule, self.warmup),
         ]
         graph = normalised(walk(prepared.Y, seed=seed))
         # of few points only so many are near: votes of nearly all would be popularity

@@ -42,6 +42,7 @@ class BagRecipe(DeepRecipe):
     schedule: Literal["constant", "linear", "cosine", "one-cycle"] = param(
         "constant", "how the learning rate changes within a phase"
     )
+    warmup: int = param(0, "steps at first in which it rises from 0 (not of one-cycle)", at_least=0)
 
     @classmethod
     def model_class(cls) -> type[Model]:

@@ -59,9 +59,9 @@ class Decaf(BagRecipe):
 
         meta, label = ("encoder.residuals.meta", "levels.0"), ("encoder.residuals.label", "levels.1")
         return [
-            Phase("surrogate", self.surrogate_epochs, self.surrogate_lr, (0,), schedule=self.schedule),
-            Phase("meta", self.epochs, self.lr, (0,), meta, self.schedule),
-            Phase("labels", self.epochs, self.lr, (1,), label, self.schedule),
+            Phase("surrogate", self.surrogate_epochs, self.surrogate_lr, (0,), None, self.schedule, self.warmup),
+            Phase("meta", self.epochs, self.lr, (0,), meta, self.schedule, self.warmup),
+            Phase("labels", self.epochs, self.lr, (1,), label, self.schedule, self.warmup),
         ]
 
     def learner(self, prepared: Read, seed: int) -> Learner:

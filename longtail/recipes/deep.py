@@ -78,6 +78,8 @@ class DeepRecipe(RefitRecipe):
 
     def train(self, data: Dataset, labels: Labels, run: Run) -> Model:
         """Without a validation part to watch."""
+        if self.patience is not None:
+            log.warning("patience=%d has no validation part to watch here: all steps are taken", self.patience)
         return self.train_watched(data, labels, None, run)
 
     def train_watched(self, data: Dataset, labels: Labels, validation: Dataset | None, run: Run) -> Model:
@@ -133,6 +135,10 @@ class DeepRecipe(RefitRecipe):
         if run.budget is not None:
             run = replace(run, budget=run.budget / self.trainings(corpus, run))
         return super().fit(corpus, run)
+
+    def trained_again(self, corpus: Corpus, split: Corpus, run: Run) -> bool:
+        """With patience the network is kept that was best on the validation part, however small the corpus."""
+        return super().trained_again(corpus, split, run) and (self.patience is None or run.train_on_dev)
 
     def trainings(self, corpus: Corpus, run: Run) -> int:
         """How many networks `fit` trains, one after another."""

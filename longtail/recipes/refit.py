@@ -17,7 +17,7 @@ from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.parameters import param
 from longtail.core.recipe import recipes
-from longtail.core.run import Run
+from longtail.core.run import Run, is_first
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.metrics import Report, depth, evaluate
@@ -86,7 +86,7 @@ class RefitRecipe(DecidingRecipe, ABC):
         run = run or Run()
         self.check_corpus(corpus)
         self.check_run(run)
-        if run.folder is not None and not run.resume:
+        if run.folder is not None and not run.resume and is_first():
             forget(run.folder)
         began, before = time.monotonic(), get_threads()
         set_threads(run.threads)
