@@ -325,3 +325,18 @@ def test_free_memory_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatch,
     assert len(trimmed) == 20  # steps
     monkeypatch.setattr(memory, "malloc_trim", lambda: None)  # another library than glibc
     memory.Kept().give_back()
+
+
+def test_patience_keeps_the_network_that_it_chose() -> None:
+    """Of a small corpus too, where a network is otherwise trained once more on everything."""
+    corpus = topic_corpus(60)
+    split = corpus.with_validation(0)
+    plain, patient = (longtail.recipe("decaf", **SETTINGS["decaf"], **more) for more in ({}, {"patience": 1}))
+    again = [recipe.trained_again(corpus, split, Run()) for recipe in (plain, patient)]  # type: ignore[attr-defined]
+    assert again == [True, False]
+    assert patient.trained_again(corpus, split, Run(train_on_dev=True))  # type: ignore[attr-defined]
+
+
+def test_a_rate_can_rise_at_first(corpus: Corpus) -> None:
+    assert [phase.warmup for phase in learner_of("decaf", corpus, warmup=3).phases] == [3, 3, 3]
+    assert [phase.warmup for phase in learner_of("astec", corpus, warmup=2).phases] == [2, 2]
