@@ -147,7 +147,7 @@ class Loop:
         if not np.isfinite(found["loss"]):
             raise DataError(
                 f"the loss became {found['loss']} at step {step + 1} of phase {phase.name}",
-                fix="a lower learning rate (lr, or surrogate_lr in that phase) or precision=float32 most often helps",
+                fix="a lower rate (--set lr=…; surrogate_lr=… in that phase) or precision=float32 most often helps",
             )
         self._move(phase.lr * factor(phase.schedule, step, self.steps[number], phase.warmup))
         return found
