@@ -10,6 +10,8 @@ from torch.nn import functional
 
 from longtail.cascade.targets import Truth
 
+BLOCK = 64  # points whose part of a sum lies in the cache
+
 
 def bce(logits: Tensor, targets: Tensor, counted: Tensor) -> Tensor:
     """Binary cross-entropy, the mean over candidates (B, C) that are counted (1; 0: pads and ignored pairs)."""
@@ -51,6 +53,3 @@ class SparseBCE(torch.autograd.Function):
         grad[tuple(left_out)] = 0
         grad.index_put_((rows, labels), -values * scale, accumulate=True)
         return grad, None, None, None, None, None
-
-
-BLOCK = 64  # points whose part of a sum lies in the cache

@@ -86,7 +86,7 @@ def _failures(bench: Bench, trials: dict[System, list[Trial]]) -> str:
 def _part(
     bench: Bench, part: Part, name: str, pools: dict[System, Pool], draw: bool, progress: Progress | None
 ) -> Decided:
-    if part.kind == "level":  # whatever of it there is
+    if part.kind == "level" and any(arm.system in pools for arm in part.arms):  # whatever of it there is
         return Decided(part, "reported")
     if any(arm.system not in pools for arm in part.arms):
         return Decided(part, "not measured")
