@@ -1,5 +1,6 @@
 """The cache: builds once, rebuilds what is damaged, and never stands in the way."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from longtail.cli.main import main
 from longtail.store import cache, lock
-from longtail.store.cache import cache_folder, cached
+from longtail.store.cache import cache_folder, cached, without_cache
 
 
 class Builder:
@@ -40,9 +42,25 @@ def test_builds_once(folder):
 
 def test_can_be_turned_off(folder):
     build = Builder()
-    for _ in range(2):
-        assert cached("key", build, enabled=False)["x"][0] == 1
-    assert build.calls == 2 and not folder.exists()
+    with without_cache():
+        for _ in range(2):
+            assert cached("key", build)["x"][0] == 1
+        assert build.calls == 2 and not folder.exists()
+    cached("key", build)
+    assert build.calls == 3 and folder.exists()
+    with without_cache(), without_cache(False):
+        cached("key", build)
+    assert build.calls == 3
+
+
+def test_a_training_without_it_leaves_nothing(folder, tmp_path):
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    rows = [{"text": f"{words[i % 10]} {words[i % 7]}", "labels": [words[i % 10]]} for i in range(40)]
+    (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    small = ["--set", "steps=1", "--set", "dimension=64", "--set", "length=4", "--set", "clusters=3", "--quiet"]
+    given = ["train", str(tmp_path / "data.jsonl"), "--recipe", "inceptionxml", *small]
+    assert main([*given, "--no-cache"]) == 0 and not folder.exists()
+    assert main(given) == 0 and any(folder.iterdir())
 
 
 @pytest.mark.parametrize("victim", ["cache.json", "x.npy"])

@@ -59,6 +59,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda, …")
     parser.add_argument("--resume", action="store_true", help="go on where a killed training stopped")
+    parser.add_argument("--no-cache", action="store_true", help="make tokens and label graphs anew, and keep none")
     parser.add_argument("--train-on-dev", action="store_true", help="after the choices, train on the dev part too")
     add_data_options(parser)
 
@@ -67,6 +68,7 @@ def run(args: argparse.Namespace) -> None:
     """Read, train, save, show the validation scores."""
     from longtail.core.recipe import recipe
     from longtail.core.run import Run, is_first, resolve_threads
+    from longtail.store.cache import without_cache
 
     made = recipe(args.recipe, preset=args.preset, **settings_of(args))
     circumstances = Run(
@@ -81,7 +83,8 @@ def run(args: argparse.Namespace) -> None:
     )
     made.check_run(circumstances)
     check_out(args)
-    model = made.fit(read_data(args, test=False), circumstances)
+    with without_cache(args.no_cache):
+        model = made.fit(read_data(args, test=False), circumstances)
     if not is_first():
         return  # the others have trained the same
     if args.out is not None:

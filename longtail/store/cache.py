@@ -7,7 +7,9 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +25,29 @@ log = logging.getLogger("longtail")
 MANIFEST = "cache.json"
 KIND = "longtail-cache"
 ENTRY = re.compile(r"[0-9a-f]{32}")
+_off: ContextVar[bool] = ContextVar("cache off", default=False)
 
 
-def cached(
-    key: str, build: Callable[[], Mapping[str, NDArray[Any]]], *, enabled: bool = True
-) -> dict[str, NDArray[Any]]:
+def cached(key: str, build: Callable[[], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
     """The arrays that `build` makes: from the cache when they are there, else built and put there.
 
     `key` must say all that the arrays depend on: texts, encoder, settings, and a version of the code. A
     damaged entry is built again. A cache that cannot be written costs a warning, never the result.
     """
-    if not enabled:
+    if _off.get():
         return dict(build())
     found = find(cache_folder(), key)
     return keep(cache_folder(), key, dict(build())) if found is None else found
+
+
+@contextmanager
+def without_cache(off: bool = True) -> Iterator[None]:
+    """In the block, `cached` neither reads nor writes; what other folders keep (`find`, `keep`) is no cache."""
+    before = _off.set(off)
+    try:
+        yield
+    finally:
+        _off.reset(before)
 
 
 def find(folder: Path, key: str) -> dict[str, NDArray[Any]] | None:
