@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.core.errors import MissingExtraError
+
+log = logging.getLogger("longtail")
 
 
 class WordVectors(NamedTuple):
@@ -49,6 +52,8 @@ def vectors_for(words: Sequence[str], known: WordVectors, seed: int = 0) -> NDAr
     have = at >= 0
     found = np.empty((len(words), known.vectors.shape[1]), np.float32)
     found[have] = known.vectors[at[have]]
+    told = "word vectors of %d dimensions: %s of %s words have one, the others begin with noise"
+    log.info(told, found.shape[1], f"{have.sum():,}", f"{len(words):,}")
     # if none of the words is known, all the vectors say how wide
     spread = float(np.std(found[have] if have.any() else known.vectors))
     rng = np.random.default_rng(seed)
