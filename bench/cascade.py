@@ -28,10 +28,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from graph import draw, peak_gb
-from torch import Tensor
-
-import longtail
-from longtail import _native
 from longtail.cascade.candidates import Shortlist, below_parents, with_truth
 from longtail.cascade.joint import Joint
 from longtail.cascade.joint import Shape as JointShape
@@ -40,6 +36,10 @@ from longtail.cascade.network import Cascade, Corpus
 from longtail.cascade.shallow import Shallow
 from longtail.cascade.shallow import Shape as ShallowShape
 from longtail.cascade.targets import Truth
+from torch import Tensor
+
+import longtail
+from longtail import _native
 from longtail.core.run import Run
 from longtail.encoders.bag import Bags
 from longtail.encoders.inception import Inception

@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
+from longtail.recipes.refit import RefitRecipe
 
 import longtail
 from longtail._native.linear import unpack_level
@@ -32,7 +33,6 @@ from longtail.linear import edit
 from longtail.linear.model import LinearModel
 from longtail.linear.place import Newcomers, places
 from longtail.metrics import depth, evaluate
-from longtail.recipes.refit import RefitRecipe
 
 SHOWN = ("P@1", "P@5", "PSP@1", "PSP@5")
 OWN = ("R@1", "R@5", "right@5", "own text@5")

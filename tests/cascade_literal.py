@@ -5,9 +5,9 @@ import scipy.sparse as sp
 import torch
 from scipy.special import erf, expit
 
-from longtail.cascade.weights import Added, Attended, Free, FromText, LabelWeights
 from longtail.encoders.bag import Bags
 from longtail.encoders.residual import Residual
+from longtail.scoring.weights import Blended, Free, FromText, Gated, LabelWeights
 
 
 def doubles(tensor: torch.Tensor) -> np.ndarray:
@@ -42,10 +42,10 @@ def label_weights(weights: LabelWeights, E: np.ndarray, texts: dict[str, np.ndar
         return doubles(weights.table.weight)
     if isinstance(weights, FromText):
         return residual(weights.residual, texts["text"] @ E)
-    if isinstance(weights, Added):
+    if isinstance(weights, Gated):
         alpha, beta = expit(doubles(weights.alpha)), expit(doubles(weights.beta))
         return alpha * label_weights(weights.text, E, texts) + beta * label_weights(weights.free, E, texts)
-    assert isinstance(weights, Attended)
+    assert isinstance(weights, Blended)
     parts = [label_weights(part, E, {"text": texts.get(name)}) for name, part in weights.parts.items()]  # type: ignore[dict-item, arg-type]
     P, T, bias = (doubles(p) for p in (weights.project.weight, weights.attend.weight, weights.attend.bias))
     rows = np.empty_like(parts[0])

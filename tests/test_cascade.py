@@ -11,18 +11,17 @@ torch = pytest.importorskip("torch")
 
 from cascade_literal import label_weights, residual, stirred  # noqa: E402
 
-from longtail.cascade import level as level_module  # noqa: E402
-from longtail.cascade.candidates import Family, below_parents, children_of, with_truth  # noqa: E402
-from longtail.cascade.level import Level  # noqa: E402
-from longtail.cascade.losses import bce, bce_of_all  # noqa: E402
-from longtail.cascade.network import cluster  # noqa: E402
-from longtail.cascade.serving import BagFeatures  # noqa: E402
-from longtail.cascade.targets import Targets, Truth  # noqa: E402
-from longtail.cascade.weights import Added, Attended, Free, FromGraph, FromText, LabelWeights  # noqa: E402
 from longtail.encoders.bag import Bags, bag_vectors  # noqa: E402
 from longtail.encoders.residual import Residual  # noqa: E402
+from longtail.encoders.served import BagFeatures  # noqa: E402
 from longtail.encoders.table import Table  # noqa: E402
 from longtail.labels.tree import LabelTree  # noqa: E402
+from longtail.scoring import level as level_module  # noqa: E402
+from longtail.scoring.candidates import Below, Family, Scored, Shortlist, children_of, with_truth  # noqa: E402
+from longtail.scoring.level import Dot  # noqa: E402
+from longtail.scoring.losses import BCE, Loss  # noqa: E402
+from longtail.scoring.targets import Targets, Truth  # noqa: E402
+from longtail.scoring.weights import Blended, Free, FromGraph, FromText, Gated, LabelWeights  # noqa: E402
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -34,6 +33,15 @@ def drawn(rng: np.random.Generator, N: int, K: int, density: float = 0.3) -> sp.
 
 def truth_of(Y: np.ndarray) -> Truth:
     return Targets(sp.csr_matrix(Y)).of(torch.arange(len(Y)))
+
+
+def cluster(Z: sp.csr_matrix, clusters: int, seed: int) -> LabelTree:
+    return LabelTree.in_clusters(Z, [clusters], seed)
+
+
+def below_parents(logits: torch.Tensor, above: Truth, truth: Truth, tree: LabelTree, k: int) -> Shortlist:
+    """Candidates on level 1 of a tree, below the best of level 0, all of whose nodes were scored."""
+    return Below(tree, 1, k)(torch.arange(len(logits)), truth, Scored(None, logits, above))
 
 
 # --- targets
@@ -108,7 +116,7 @@ def test_candidates_below_parents(seed: int, B: int, L: int, clusters: int, k: i
     above = tree.targets(Y, 0)
     logits = rng.normal(size=(B, K)).astype(np.float32)
     truth = truth_of(Y.toarray())
-    found = below_parents(torch.from_numpy(logits), truth_of(above.toarray()), truth, Family.of(tree, 1), k)
+    found = below_parents(torch.from_numpy(logits), truth_of(above.toarray()), truth, tree, k)
     hits = []
     for b in range(B):
         true = {int(nodes[label]) for label in Y[b].indices}
@@ -117,7 +125,7 @@ def test_candidates_below_parents(seed: int, B: int, L: int, clusters: int, k: i
         order = sorted(range(K), key=lambda node: (node not in true, -logits[b, node] - span * targets[node]))
         chosen = set(order[:k])
         expected = sorted(np.flatnonzero(np.isin(nodes, list(chosen))).tolist())
-        row = found.candidates[b].numpy()
+        row = found.nodes[b].numpy()
         assert sorted(row[row >= 0].tolist()) == expected
         assert found.counted[b].tolist() == (row >= 0).astype(float).tolist()
         by_score = set(sorted(range(K), key=lambda node: -logits[b, node])[:k])
@@ -132,8 +140,8 @@ def test_true_parents_come_first_even_before_certain_ones() -> None:
     Y[0, 5] = 0.2
     logits = torch.tensor([[50.0, 60.0, -200.0]])
     truth = truth_of(Y)
-    found = below_parents(logits, truth_of(tree.targets(sp.csr_matrix(Y), 0).toarray()), truth, Family.of(tree, 1), 1)
-    assert found.candidates.tolist() == [[4, 5]]
+    found = below_parents(logits, truth_of(tree.targets(sp.csr_matrix(Y), 0).toarray()), truth, tree, 1)
+    assert found.nodes.tolist() == [[4, 5]]
     assert float(found.recall) == 0
 
 
@@ -141,15 +149,15 @@ def test_of_too_many_true_parents_the_truest_stay() -> None:
     """By their targets, more than by what the network makes of them."""
     tree = LabelTree(np.arange(3, dtype=np.int32), (np.arange(4), np.arange(4)))
     truth = truth_of(np.array([[0.1, 1.0, 0.0]], np.float32))
-    found = below_parents(torch.tensor([[3.0, -3.0, 9.0]]), truth, truth, Family.of(tree, 1), 1)
-    assert found.candidates.tolist() == [[1]]
+    found = below_parents(torch.tensor([[3.0, -3.0, 9.0]]), truth, truth, tree, 1)
+    assert found.nodes.tolist() == [[1]]
 
 
 def test_parents_scores_are_constants() -> None:
     logits = torch.zeros(1, 2, requires_grad=True)
     tree = LabelTree(np.arange(4, dtype=np.int32), (np.array([0, 2, 4]), np.arange(5)))
     truth = truth_of(np.eye(1, 4, dtype=np.float32))
-    found = below_parents(logits, truth_of(np.eye(1, 2, dtype=np.float32)), truth, Family.of(tree, 1), 1)
+    found = below_parents(logits, truth_of(np.eye(1, 2, dtype=np.float32)), truth, tree, 1)
     assert not found.recall.requires_grad and not found.counted.requires_grad
 
 
@@ -166,7 +174,7 @@ def test_a_shortlist_and_the_truth(seed: int, B: int, L: int, S: int) -> None:
     for b in range(B):
         true, listed = set(np.flatnonzero(Y[b])), set(shortlist[b][shortlist[b] >= 0].tolist())
         there += len(true & listed)
-        counted = found.candidates[b][found.counted[b] > 0].tolist()
+        counted = found.nodes[b][found.counted[b] > 0].tolist()
         assert sorted(counted) == sorted(true | listed), "each once"
     assert float(found.recall) == pytest.approx(there / max(np.count_nonzero(Y), 1))
 
@@ -181,7 +189,7 @@ def test_cross_entropy_of_what_is_counted(seed: int, B: int, C: int) -> None:
     counted = (rng.random((B, C)) < 0.6).astype(float)
     each = -(targets * np.log(expit(logits)) + (1 - targets) * np.log(1 - expit(logits)))
     tensors = [torch.from_numpy(array) for array in (logits, targets, counted)]
-    assert float(bce(*tensors)) == pytest.approx((each * counted).sum() / max(counted.sum(), 1))
+    assert float(BCE()(*tensors)) == pytest.approx((each * counted).sum() / max(counted.sum(), 1))
 
 
 @given(seed=seeds, B=st.integers(1, 4), K=st.integers(1, 5), ignore=st.booleans())
@@ -191,7 +199,7 @@ def test_cross_entropy_of_a_whole_level(seed: int, B: int, K: int, ignore: bool)
     targets = (rng.random((B, K)) * (rng.random((B, K)) < 0.5)).astype(np.float32)
     logits = torch.from_numpy(rng.normal(size=(B, K), scale=4).astype(np.float32)).requires_grad_()
     counted = rng.random((B, K)) < 0.7 if ignore else np.ones((B, K), bool)
-    found = bce_of_all(logits, truth_of(targets), truth_of((~counted).astype(np.float32)) if ignore else None)
+    found = BCE().of_all(logits, truth_of(targets), truth_of((~counted).astype(np.float32)) if ignore else None)
     (3 * found).backward()
     chances = expit(logits.detach().double().numpy())
     each = -(targets * np.log(chances) + (1 - targets) * np.log(1 - chances))
@@ -201,13 +209,24 @@ def test_cross_entropy_of_a_whole_level(seed: int, B: int, K: int, ignore: bool)
     np.testing.assert_allclose(logits.grad.numpy(), 3 * counted * (chances - targets) / count, atol=1e-6)
 
 
+@given(seed=seeds, B=st.integers(1, 4), K=st.integers(1, 5), ignore=st.booleans())
+def test_a_loss_of_a_whole_level_is_that_of_all_its_candidates(seed: int, B: int, K: int, ignore: bool) -> None:
+    """What any loss does without a form of its own; that of BCE must agree with it."""
+    rng = np.random.default_rng(seed)
+    targets, ignored = (drawn(rng, B, K).toarray() for _ in range(2))
+    logits = torch.from_numpy(rng.normal(size=(B, K)).astype(np.float32))
+    left_out = truth_of((ignored > 0).astype(np.float32)) if ignore else None
+    plain = Loss.of_all(BCE(), logits, truth_of(targets), left_out)
+    assert float(BCE().of_all(logits, truth_of(targets), left_out)) == pytest.approx(float(plain), rel=1e-5, abs=1e-6)
+
+
 def test_logits_that_are_no_numbers_reach_the_loss() -> None:
     """The loop tells of a loss that is NaN; candidates must not fail before."""
     tree = LabelTree(np.arange(4, dtype=np.int32), (np.array([0, 2, 4]), np.arange(5)))
     logits, truth = torch.full((1, 2), float("nan")), truth_of(np.eye(1, 4, dtype=np.float32))
     above = truth_of(np.eye(1, 2, dtype=np.float32))
-    assert below_parents(logits, above, truth, Family.of(tree, 1), 1).candidates.shape == (1, 2)
-    assert torch.isnan(bce_of_all(logits, above))
+    assert below_parents(logits, above, truth, tree, 1).nodes.shape == (1, 2)
+    assert torch.isnan(BCE().of_all(logits, above))
 
 
 # --- residual blocks and label weights
@@ -230,15 +249,20 @@ def test_residual_blocks(form: str) -> None:
     assert norm != pytest.approx(1, abs=1e-3) if form == "decaf" else norm == pytest.approx(1, abs=1e-3)
     if form != "frugal":  # the one that serves bags
         arrays = {f"residual.text.{name}": array for name, array in block.arrays().items()}
-        served = BagFeatures({"E": np.eye(5, dtype=np.float32)} | arrays, {"text": form})
+        served = BagFeatures({"E": np.eye(5, dtype=np.float32)} | arrays, {"residuals": {"text": form}})
         rows = sp.csr_matrix(v.numpy())
         np.testing.assert_allclose(served.features(rows)["text"], block(v).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_a_frugal_block_begins_as_gelu_and_itself() -> None:
-    block = Residual(4, "frugal").eval()
+@pytest.mark.parametrize("form", FORMS)
+def test_blocks_begin_at_the_identity(form: str) -> None:
+    """With a bias of 0, as the authors' code does."""
+    block = Residual(4, form).eval()  # type: ignore[arg-type]
     v = torch.randn(3, 4)
-    torch.testing.assert_close(block(v), torch.nn.functional.gelu(v) + v, rtol=1e-4, atol=1e-5)
+    relu = torch.nn.functional.relu(v)
+    expected = {"astec": relu + v, "decaf": (relu + v) / 2, "eclare": relu + v}
+    found = expected.get(form, torch.nn.functional.gelu(v) + v)
+    torch.testing.assert_close(block(v), found, rtol=1e-4, atol=1e-5)
 
 
 WORDS, D, LABELS = 7, 4, 9
@@ -263,13 +287,13 @@ def kinds(E: Table) -> dict[str, LabelWeights]:
     made: dict[str, LabelWeights] = {
         "free": Free(Table.random(LABELS, D, 1.0)),
         **{f"text {form}": FromText(E, Bags.of(texts()), form) for form in FORMS},
-        "added": Added(FromText(E, Bags.of(texts()), "decaf"), Free(Table.random(LABELS, D, 1.0))),
+        "added": Gated(FromText(E, Bags.of(texts()), "decaf"), Free(Table.random(LABELS, D, 1.0))),
     }
     for name, form in (("attended", "eclare"), ("attended frugal", "frugal")):
         parts = {"text": FromText(E, Bags.of(texts()), form)}
         parts["graph"] = FromGraph(E, Bags.of(texts()), Bags.of(graph()), form)
-        made[f"{name}, two"] = Attended(dict(parts))
-        made[name] = Attended({**parts, "free": Free(Table.random(LABELS, D, 1.0))})
+        made[f"{name}, two"] = Blended(dict(parts))
+        made[name] = Blended({**parts, "free": Free(Table.random(LABELS, D, 1.0))})
     for weights in made.values():
         stirred(weights)
         weights.train()
@@ -352,7 +376,7 @@ def test_both_ways_to_logits(biased: bool, seed: int, B: int, K: int, C: int) ->
     gradients = []
     for in_common in (0, 100):
         table, bias = Table(torch.from_numpy(W.copy())), Table(torch.from_numpy(b.copy()))
-        level = Level(K, "text", Free(table), bias if biased else None)
+        level = Dot(K, "text", Free(table), bias if biased else None)
         features = {"text": torch.from_numpy(x).requires_grad_(), "other": torch.zeros(0)}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(level_module, "IN_COMMON", in_common)

@@ -1,5 +1,6 @@
 """Astec, DECAF, ECLARE, InceptionXML and InceptionXML-LF: losses and scores against their formulas written out."""
 
+import copy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,21 +47,23 @@ class Stage:
         self.Y = prepared.Y.toarray()
         self.ignore = np.zeros_like(self.Y) if prepared.ignore is None else prepared.ignore.toarray()
         self.E = doubles(learner.encoder.E.weight)
-        self.texts = None if learner.corpus.texts is None else learner.corpus.texts.toarray().astype(np.float64)
-        graph = getattr(learner.shape, "graph", None)
+        texts, graph = learner.data.label_rows, learner.kept.get("walks")
+        self.texts = None if texts is None else texts.toarray().astype(np.float64)
         self.graph = None if graph is None else graph.toarray().astype(np.float64)
+        self.recipe: Any = longtail.recipe(name, **SETTINGS[name])
         self.nodes = learner.tree.nodes(0)
         self.K = int(self.nodes.max()) + 1
 
     def features(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        tokens = self.learner.corpus.tokens.take(torch.from_numpy(points))
+        tokens = self.learner.tokens.value.take(torch.from_numpy(points))
         return self.features_of(tokens)
 
     def features_of(self, tokens: Any) -> dict[str, np.ndarray]:
         if self.name in BAGS:
             X = sp.csr_matrix((tokens.weights, tokens.words, tokens.ptr), shape=(len(tokens), tokens.vocabulary))
-            v = X.toarray().astype(np.float64) @ self.E
-            return {name: residual(block, v) for name, block in self.learner.encoder.residuals.items()}
+            x, encoder = X.toarray().astype(np.float64), self.learner.encoder
+            blocks = encoder.residuals.items()
+            return {name: residual(block, x @ doubles(encoder.table(name).weight)) for name, block in blocks}
         with torch.no_grad():  # its own formulas: test_inception.py
             return {name: doubles(x) for name, x in self.learner.encoder(tokens).items()}
 
@@ -73,6 +76,7 @@ class Stage:
         if self.graph is None:
             return {"text": Z}
         G = C @ self.graph @ C.T
+        G = np.stack([top(row, 10) for row in G])  # of each cluster its ten strongest neighbours
         G = G / np.sqrt(np.outer(G.sum(1), G.sum(0)))  # D_r^{-1/2} G D_c^{-1/2}
         return {"text": Z, "graph": G @ Z, "G": G}
 
@@ -84,7 +88,8 @@ class Stage:
     def logits(self, t: int, features: dict[str, np.ndarray]) -> np.ndarray:
         level = self.learner.level(t)
         texts = self.label_texts() if t == 1 else self.cluster_texts() if self.name in ("decaf", "eclare") else {}
-        W = label_weights(level.weights, self.E, texts)
+        E = doubles(self.learner.encoder.table("label").weight) if t == 1 and self.name in BAGS else self.E
+        W = label_weights(level.weights, E, texts)
         bias = 0 if level.bias is None else doubles(level.bias.weight)[:, 0]
         name = {"astec": ("near", "text")}.get(self.name, ("meta", "label"))[t]
         return features[name] @ W.T + bias
@@ -109,48 +114,54 @@ class Stage:
             return true | self.near(i)
         scores = self.logits(0, self.features(np.array([i])))[0]
         if self.name in ("decaf", "eclare"):
-            best = np.argsort(-scores, kind="stable")[: self.learner.shape.beam]
+            best = np.argsort(-scores, kind="stable")[: self.recipe.beam]
             return true | set(np.flatnonzero(np.isin(self.nodes, best)).tolist())
         first = {int(self.nodes[label]) for label in true}
-        best = sorted(range(self.K), key=lambda k: (k not in first, -scores[k]))[: self.learner.parents]
+        best = sorted(range(self.K), key=lambda k: (k not in first, -scores[k]))[: self.beam]
         return set(np.flatnonzero(np.isin(self.nodes, best)).tolist())
+
+    @property
+    def beam(self) -> int:
+        """How many clusters have their labels scored."""
+        below = self.learner.level(1).candidates
+        return int(getattr(below, "below", below).beam) if self.name in ("decaf", "eclare") else int(below.beam)
 
     def near(self, i: int) -> set[int]:
         """Astec's shortlist of a training point, which is no neighbour of its own."""
         similar = self.similarities(unit(self.features(np.arange(len(self.Y)))["near"])[i], own=i)
-        best = np.argsort(-similar, kind="stable")[: self.learner.shape.shortlist]
+        best = np.argsort(-similar, kind="stable")[: self.recipe.shortlist]
         return set(best[similar[best] > 0].tolist())
 
     def similarities(self, x: np.ndarray, own: int | None = None) -> np.ndarray:
-        """0.075 · cosine with the nearest centroids + 0.925 · mean over the nearest points of cosine · target."""
+        """0.925 · cosine with the nearest centroids + 0.075 · votes of the nearest points, the largest vote being 1."""
         points = unit(self.features(np.arange(len(self.Y)))["near"])
-        shape, cosines = self.learner.shape, points @ x
+        recipe, cosines = self.recipe, points @ x
         if own is not None:
             cosines[own] = -np.inf
         votes = np.zeros(self.Y.shape[1])
-        for j in np.argsort(-cosines)[: shape.neighbours]:
-            votes += cosines[j] * self.Y[j] / shape.neighbours
+        for j in np.argsort(-cosines)[: recipe.neighbours]:
+            votes += cosines[j] * self.Y[j]
+        votes /= votes.max()
         to_centroids = unit(self.Y.T @ points) @ x
-        found = np.isin(np.arange(len(votes)), np.argsort(-to_centroids, kind="stable")[: shape.shortlist])
+        found = np.isin(np.arange(len(votes)), np.argsort(-to_centroids, kind="stable")[: recipe.shortlist])
         # what the search for centroids has found stays, last, however unlike it is
-        return np.maximum(0.075 * found * to_centroids + 0.925 * votes, 1e-12 * found)
+        return np.maximum(0.925 * found * to_centroids + 0.075 * votes, 1e-12 * found)
 
 
 def stages(name: str, corpus: Corpus, **changed: Any) -> Iterator[Stage]:
     """One phase after the other, each built on what the one before left; what it trains is moved at random."""
     recipe: Any = longtail.recipe(name, **{**SETTINGS[name], "dropout": 0.0, **changed})
-    prepared = recipe.prepare(corpus.train, corpus.labels, Run())
+    prepared = recipe.read(corpus.train, corpus.labels, Run())
     torch.manual_seed(1)
-    learner = recipe.learner(prepared, 0)
+    learner = recipe.network(prepared, 0)
     loop = Loop(learner, LoopParameters(batch=16), Run(device="cpu"))
     for number, phase in enumerate(learner.phases):
-        learner.build(phase, learner.structure(phase))
-        loop._start(phase)
+        loop.open(number)
         stirred(learner, by=0.1)
         for table in learner.tables().values():
             if table.trainable:
                 table.weight.add_(torch.randn(table.weight.shape) * 0.3)
-        loop._step(number, 0)  # a power iteration, among others
+        loop.step(number, 0)  # a power iteration, among others
         learner.eval()
         yield Stage(name, learner, phase, prepared)
 
@@ -172,8 +183,8 @@ def test_the_loss_of_each_phase(name: str, corpus: Corpus) -> None:
         seen
         == {
             "astec": [("surrogate", (0,)), ("labels", (1,))],
-            "decaf": [("surrogate", (0,)), ("meta", (0,)), ("labels", (1,))],
-            "eclare": [("surrogate", (0,)), ("meta", (0,)), ("labels", (1,))],
+            "decaf": [("surrogate", (0,)), ("clusters", (0,)), ("labels", (1,))],
+            "eclare": [("surrogate", (0,)), ("clusters", (0,)), ("labels", (1,))],
             "inceptionxml": [("joint", (0, 1))],
             "inceptionxml-lf": [("texts", (0, 1)), ("joint", (0, 1))],
         }[name]
@@ -182,22 +193,27 @@ def test_the_loss_of_each_phase(name: str, corpus: Corpus) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_what_a_phase_trains(name: str, corpus: Corpus) -> None:
-    """By the papers: word vectors move in first phases, and in all of InceptionXML's."""
+    """By the papers: word vectors move in first phases, and in all of DECAF's and InceptionXML's."""
     moved = {}
     for stage in stages(name, corpus):
         before = {n: tensor.clone() for n, tensor in stage.learner.state_dict().items()}
         loop = Loop(stage.learner, LoopParameters(batch=16), Run(device="cpu"))
-        loop._start(stage.phase)
-        loop._step(stage.learner.phases.index(stage.phase), 1)
+        number = stage.learner.phases.index(stage.phase)
+        loop.structures[stage.phase.name] = {}  # it is built
+        loop.open(number)
+        loop.step(number, 1)
         after = stage.learner.state_dict()
         moved[stage.phase.name] = {n for n, tensor in after.items() if not torch.equal(tensor, before[n])}
     for phase, names in moved.items():
         words = "encoder.E.weight" in names
-        assert words == (phase in ("surrogate", "texts", "joint")), phase
+        assert words == (phase in ("surrogate", "texts", "joint") or (name, phase) == ("decaf", "clusters")), phase
+        assert ("encoder.tables.label.weight" in names) == ((name, phase) == ("decaf", "labels"))
     if name in ("decaf", "eclare"):
-        assert not any("free" in n for n in moved["surrogate"]) and any("free" in n for n in moved["meta"])
-        assert all(n.startswith(("encoder.residuals.label.", "levels.1.")) for n in moved["labels"])
-        assert all(n.startswith(("encoder.residuals.meta.", "levels.0.")) for n in moved["meta"])
+        assert not any("free" in n for n in moved["surrogate"]) and any("free" in n for n in moved["clusters"])
+        own = ("encoder.residuals.label.", "levels.1.", "encoder.tables.label.")
+        assert all(n.startswith(own) for n in moved["labels"])
+        own = ("encoder.residuals.meta.", "levels.0.", "encoder.E.")
+        assert all(n.startswith(own) for n in moved["clusters"])
     if name == "astec":
         assert all(n.startswith(("encoder.residuals.text.", "levels.1.")) for n in moved["labels"])
     if name == "inceptionxml-lf":
@@ -207,35 +223,32 @@ def test_what_a_phase_trains(name: str, corpus: Corpus) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_where_biases_begin(name: str, corpus: Corpus) -> None:
     recipe: Any = longtail.recipe(name, **SETTINGS[name], **({} if name in BAGS else {"bias": True}))
-    prepared = recipe.prepare(corpus.train, corpus.labels, Run())
-    learner = recipe.learner(prepared, 0)
+    prepared = recipe.read(corpus.train, corpus.labels, Run())
+    learner = recipe.network(prepared, 0)
     for phase in learner.phases:
-        learner.build(phase, learner.structure(phase))
+        phase.build(learner, phase.prepare(learner))
         if phase.levels[0] == 0:
             N, of_clusters = len(corpus.train), learner.tree.targets(prepared.Y, 0).toarray()
             shares = np.clip(of_clusters.sum(0) / N, 0.5 / N, 0.5)
             found = learner.level(0).bias.weight.numpy()[:, 0]
             np.testing.assert_allclose(found, np.log(shares / (1 - shares)), rtol=1e-5)
     bias = expit(learner.level(1).bias.weight.numpy())  # of candidates, the share that is true
-    shortlist = {"astec": 2}.get(name, learner.parents * learner.family.children.shape[1])
+    shortlist = {"astec": 2}.get(name, learner.level(1).candidates.width)
     np.testing.assert_allclose(bias, min(prepared.Y.sum() / len(corpus.train) / shortlist, 0.5), rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["decaf", "eclare", "inceptionxml-lf"])
 def test_where_free_rows_begin(name: str, corpus: Corpus) -> None:
     recipe: Any = longtail.recipe(name, **SETTINGS[name])
-    prepared = recipe.prepare(corpus.train, corpus.labels, Run())
-    learner = recipe.learner(prepared, 0)
+    prepared = recipe.read(corpus.train, corpus.labels, Run())
+    learner = recipe.network(prepared, 0)
     for phase in learner.phases:
-        learner.build(phase, learner.structure(phase))
-    E, Z = doubles(learner.encoder.E.weight), learner.corpus.texts.toarray()
+        phase.build(learner, phase.prepare(learner))
+    E, Z = doubles(learner.encoder.E.weight), learner.data.texts.toarray()
     weights = learner.level(1).weights
     found = doubles((weights.free if name == "decaf" else weights.parts["free"]).table.weight)
-    if name == "decaf":
-        assert np.abs(found).max() < 0.2
-    else:  # z¹ = E z; in ECLARE joined by the graph
-        Z = Z if name == "inceptionxml-lf" else learner.shape.graph.toarray() @ Z
-        np.testing.assert_allclose(found, Z @ E, rtol=1e-4, atol=1e-6)
+    Z = learner.kept["walks"].toarray() @ Z if name == "eclare" else Z  # E z; in ECLARE joined by the graph
+    np.testing.assert_allclose(found, Z @ E, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -287,16 +300,17 @@ def test_the_second_phase_of_inceptionxml_lf_goes_on_with_what_the_first_has_lea
     """Clusters' classifiers begin again; the encoders of label texts and of the graph do not (paper 000, A.4)."""
     found = []
     recipe: Any = longtail.recipe("inceptionxml-lf", **SETTINGS["inceptionxml-lf"])
-    learner = recipe.learner(recipe.prepare(corpus.train, corpus.labels, Run()), 0)
+    learner = recipe.network(recipe.read(corpus.train, corpus.labels, Run()), 0)
     for phase in learner.phases:
-        learner.build(phase, learner.structure(phase))
+        phase.build(learner, phase.prepare(learner))
         parts = learner.level(1).weights.parts
-        found.append([parts[name].residual.state_dict() for name in ("text", "graph")])
+        found.append([copy.deepcopy(parts[name].residual.state_dict()) for name in ("text", "graph")])
         if phase.name == "texts":
             stirred(learner)
-    for before, after in zip(*found, strict=True):
-        assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
-    assert float(found[1][0]["change"]) != 1
+            stirred_blocks = [copy.deepcopy(parts[name].residual.state_dict()) for name in ("text", "graph")]
+    for before, after, moved in zip(*found, stirred_blocks, strict=True):
+        assert all(torch.equal(tensor, after[name]) for name, tensor in moved.items())
+        assert not torch.equal(before["change"], after["change"])
 
 
 # --- prediction
@@ -307,9 +321,9 @@ def fitted(name: str, corpus: Corpus, **changed: Any) -> tuple[Any, Any, Any]:
     recipe: Any = longtail.recipe(name, **{**SETTINGS[name], "min_steps": 12, "steps": 36, "batch": 32, **changed})
     kept = []
     with pytest.MonkeyPatch.context() as patch:
-        plain = type(recipe).learner
+        plain = type(recipe).network
         patch.setattr(
-            type(recipe), "learner", lambda self, p, seed: kept.append((plain(self, p, seed), p)) or kept[-1][0]
+            type(recipe), "network", lambda self, p, seed: kept.append((plain(self, p, seed), p)) or kept[-1][0]
         )
         model = recipe.fit(corpus, Run(device="cpu", seed=3))
     return model, *kept[-1]
@@ -327,16 +341,16 @@ def scores_of(stage: Stage, tokens: Any, beta: float) -> np.ndarray:
     if stage.name == "astec":
         for b, x in enumerate(unit(features["near"])):
             similar = stage.similarities(x)
-            best = [j for j in np.argsort(-similar, kind="stable")[: stage.learner.shape.shortlist] if similar[j] > 0]
+            best = [j for j in np.argsort(-similar, kind="stable")[: stage.recipe.shortlist] if similar[j] > 0]
             own, near = labels[b, best], expit(similar[best])
             found[b, best] = beta * own / own.max() + (1 - beta) * near / near.max()
         return found
     clusters = expit(stage.logits(0, features))
     if stage.name == "eclare":
-        kept = np.stack([top(row, stage.learner.parents) for row in clusters])
-        clusters = walked(kept, stage.cluster_texts()["G"], stage.learner.parents)
+        kept = np.stack([top(row, stage.beam) for row in clusters])
+        clusters = walked(kept, stage.cluster_texts()["G"], stage.beam)
     for b, row in enumerate(clusters):
-        for k in np.argsort(-row, kind="stable")[: stage.learner.parents]:
+        for k in np.argsort(-row, kind="stable")[: stage.beam]:
             below = np.flatnonzero(stage.nodes == k)
             found[b, below] = row[k] * labels[b, below]
     return walked(found, stage.graph, 200) if stage.name == "eclare" else found
@@ -353,7 +367,7 @@ def test_scores_of_the_saved_model(trained: tuple[Any, Any, Any], corpus: Corpus
     loaded: Any = longtail.load(tmp_path / "model")
     stage = Stage(model.recipe.name, learner.eval(), learner.phases[-1], prepared)
     assert corpus.test is not None
-    rows = loaded.encoded(corpus.test.texts)
+    rows = loaded.reader.read(corpus.test.texts)
     if model.recipe.name in BAGS:
         from longtail.encoders.bag import Bags
 
@@ -384,9 +398,12 @@ def test_how_much_of_the_truth_is_scored(trained: tuple[Any, Any, Any], corpus: 
 def test_beta_mixes_two_sides_found_once(corpus: Corpus) -> None:
     model, _, _ = fitted("astec", corpus, beta=0.3)
     assert corpus.test is not None
-    for beta, ranking in model.rank_by_beta(corpus.test.texts, 3, (0.9, 0.0)):
-        model.set_beta(beta)
-        assert np.array_equal(ranking.scores, model.predict(corpus.test.texts, 3).scores)
+    (network,), rows = model.networks, model.reader.read(corpus.test.texts)
+    assert network.join.beta == 0.3
+    (sides,) = network.each(rows, network.join.sides)
+    for beta in (0.9, 0.0):
+        network.join.beta = beta
+        assert np.array_equal(sides.mixed(beta).toarray(), network.scores(rows).toarray())
 
 
 def test_a_small_corpus_is_trained_on_whole(corpus: Corpus) -> None:
@@ -408,8 +425,8 @@ def test_a_text_without_known_words_gets_frequent_labels(trained: tuple[Any, Any
 def test_networks_of_several_trees_are_averaged(corpus: Corpus) -> None:
     model = fitted("decaf", corpus, trees=2)[0]
     assert corpus.test is not None
-    rows = model.encoded(corpus.test.texts)
-    one, other = (part.scores(rows).toarray() for part in model.parts)
+    rows = model.reader.read(corpus.test.texts)
+    one, other = (network.scores(rows).toarray() for network in model.networks)
     assert not np.allclose(one, other)
     found = model.predict(corpus.test.texts, 6).to_csr().toarray()
     np.testing.assert_allclose(found, (one + other) / 2, rtol=1e-5, atol=1e-6)

@@ -16,24 +16,22 @@ from longtail.core.run import Run
 from longtail.metrics import evaluate
 
 torch = pytest.importorskip("torch")
-from longtail.cascade.mixing import LABELS, LEAST, META, Mixing, one_of_each  # noqa: E402
-from longtail.cascade.network import Cascade, Corpus  # noqa: E402
-from longtail.cascade.targets import Targets  # noqa: E402
+from longtail.cascade.cascade import Cascade  # noqa: E402
+from longtail.cascade.mixing import LEAST, Mixing, one_of_each  # noqa: E402
+from longtail.cascade.points import Points  # noqa: E402
 from longtail.encoders.bag import BagEncoder, Bags  # noqa: E402
 from longtail.encoders.inception import Inception  # noqa: E402
 from longtail.encoders.sequence import SequenceEncoder, Sequences  # noqa: E402
 from longtail.encoders.table import Table  # noqa: E402
+from longtail.scoring.targets import Targets  # noqa: E402
+from longtail.train.phase import Phase  # noqa: E402
 
 N, L, V, T, D = 12, 7, 20, 6, 64
 DEEP = ("astec", "decaf", "eclare", "inceptionxml", "inceptionxml-lf")
 QUICK = {"dimension": 64, "min_steps": 60, "surrogate_epochs": 1, "epochs": 1, "detached": 0}
 
 
-class Plain(Cascade):
-    """A cascade of three clusters, for its points and encoder alone."""
-
-    def build(self, phase: Any, structure: Any) -> None:
-        """Nothing is trained."""
+META, LABELS = 0, 1  # the levels
 
 
 def random_csr(rng: np.random.Generator, shape: tuple[int, int], density: float) -> sp.csr_matrix:
@@ -41,7 +39,7 @@ def random_csr(rng: np.random.Generator, shape: tuple[int, int], density: float)
     return sp.csr_matrix(dense, dtype=np.float32)
 
 
-def network(kind: str, seed: int) -> Plain:
+def network(kind: str, seed: int) -> Cascade:
     """Points of bags or of sequences; the last point has no label, and label 2 no text."""
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
@@ -63,12 +61,15 @@ def network(kind: str, seed: int) -> Plain:
         tokens, own = (Sequences(torch.from_numpy(part)) for part in (words[:N], words[N:]))
         known = (own.words > 0).any(1)
         encoder = SequenceEncoder(Table.random(V, D, 0.1), Inception(D, T))
-    made = Plain(Corpus(tokens, Y, ignore, None, own, known), encoder, [], 1)
-    made.set_tree({"order": np.arange(L, dtype=np.int32), "clusters": np.array([0, 3, 5, L])})
+    own_rows = sp.diags(known.numpy().astype(np.float32)).tocsr()  # says which labels have a text
+    own_rows.eliminate_zeros()
+    points = Points(None, tokens, sp.csr_matrix((N, V)), Y, ignore, own, own_rows)  # type: ignore[arg-type]
+    made = Cascade(points, encoder, [Phase("both", 1, (), (META, LABELS))])
+    made.set_tree({"order": np.arange(L, dtype=np.int32), "level0": np.array([0, 3, 5, L])})
     return made
 
 
-def vectors(made: Plain, tokens: Any, row: int) -> Any:
+def vectors(made: Cascade, tokens: Any, row: int) -> Any:
     """The word vectors of one text, read word by word: (D,) of a bag, (T, D) of a sequence with 0 for no word."""
     E = made.encoder.E.weight.numpy()
     if isinstance(tokens, Bags):
@@ -79,16 +80,16 @@ def vectors(made: Plain, tokens: Any, row: int) -> Any:
 
 def seen(embedded: Any) -> Any:
     """What the network sees of word vectors."""
-    if not isinstance(embedded, tuple):
-        return embedded.detach().numpy()
+    if len(embedded) == 1:
+        return embedded[0].detach().numpy()
     return (embedded[0] * embedded[1].unsqueeze(2)).detach().numpy()
 
 
-def mixed(made: Plain, mixing: Mixing, points: Any, seed: int) -> tuple[Any, dict[int, Any], Any]:
+def mixed(made: Cascade, mixing: Mixing, points: Any, seed: int) -> tuple[Any, dict[int, Any], Any]:
     """What the mixing gives for these points; and the seed is set before it draws."""
     truths = {t: made.targets(t).of(points) for t in (META, LABELS)}
-    embedded = made.encoder.embed(made.corpus.tokens.take(points))
-    ignored = {t: made.ignored_of(t, points) for t in (META, LABELS)}
+    embedded = made.encoder.embed(made.tokens.value.take(points))
+    ignored = {t: made.ignored(t, points) for t in (META, LABELS)}
     torch.manual_seed(seed)
     return mixing.apply(made, points, embedded, truths, ignored)
 
@@ -97,7 +98,7 @@ def drawn_share(alpha: float) -> float:
     return float(np.clip(float(torch.distributions.Beta(alpha, alpha).sample()), LEAST, 1 - LEAST))
 
 
-def above(made: Plain, row: Any) -> Any:
+def above(made: Cascade, row: Any) -> Any:
     """The targets of clusters: the largest of their labels'."""
     return np.array([row[0:3].max(), row[3:5].max(), row[5:].max()])
 
@@ -109,9 +110,9 @@ def test_mixup_is_what_it_says(kind: str, seed: int) -> None:
     embedded, truths, ignored = mixed(made, Mixing("mixup", 0.6), points, seed)
     torch.manual_seed(seed)
     share, partner = drawn_share(0.6), torch.randperm(len(points)).tolist()
-    Y, hidden = made.corpus.Y.toarray(), made.corpus.ignore.toarray()
+    Y, hidden = made.data.Y.toarray(), made.data.ignore.toarray()
     for row, (a, b) in enumerate(zip(points.tolist(), points[partner].tolist(), strict=True)):
-        expected = share * vectors(made, made.corpus.tokens, a) + (1 - share) * vectors(made, made.corpus.tokens, b)
+        expected = share * vectors(made, made.data.tokens, a) + (1 - share) * vectors(made, made.data.tokens, b)
         np.testing.assert_allclose(seen(embedded)[row], expected, atol=1e-5)
         np.testing.assert_allclose(truths[LABELS].dense()[row], share * Y[a] + (1 - share) * Y[b], atol=1e-6)
         clusters = share * above(made, Y[a]) + (1 - share) * above(made, Y[b])
@@ -128,12 +129,12 @@ def test_label_mixup_is_what_it_says(kind: str, seed: int) -> None:
     embedded, truths, ignored = mixed(made, Mixing("label-mixup", 0.6), points, seed)
     torch.manual_seed(seed)
     share = drawn_share(0.6)
-    drawn = one_of_each(made.labels.of(points)).tolist()
-    Y = made.corpus.Y.toarray()
+    drawn = one_of_each(made.targets(LABELS).of(points)).tolist()
+    Y = made.data.Y.toarray()
     assert drawn[-1] == -1 and 2 in Y.nonzero()[1]
     for a, label in enumerate(drawn):
         assert label < 0 or Y[a, label] > 0
-        own, text = vectors(made, made.corpus.tokens, a), vectors(made, made.corpus.label_tokens, label)
+        own, text = vectors(made, made.data.tokens, a), vectors(made, made.data.label_tokens, label)
         apart = label < 0 or label == 2  # no label, or one without a text: as it was
         part = 1.0 if apart else share
         one = np.arange(L) == label
@@ -141,9 +142,9 @@ def test_label_mixup_is_what_it_says(kind: str, seed: int) -> None:
         np.testing.assert_allclose(truths[LABELS].dense()[a], part * Y[a] + (1 - part) * one, atol=1e-6)
         clusters = part * above(made, Y[a]) + (1 - part) * above(made, one)
         np.testing.assert_allclose(truths[META].dense()[a], clusters, atol=1e-6)
-    assert np.array_equal(ignored[LABELS].dense(), made.corpus.ignore.toarray())
+    assert np.array_equal(ignored[LABELS].dense(), made.data.ignore.toarray())
     if kind == "sequence":  # no word is seen where neither has one
-        words = made.corpus.tokens.words > 0
+        words = made.data.tokens.words > 0
         assert torch.equal(embedded[1][-1], words[-1]) and bool((embedded[1] >= words).all())
 
 
@@ -189,8 +190,8 @@ def test_all_deep_recipes_pass_it_on(name: str) -> None:
     made: Any = longtail.recipe(name, augment="mixup", **{"augment.mix": 0.7}, dimension=64)
     assert made.mixing() == Mixing("mixup", 0.7) and longtail.recipe(name).mixing() is None  # type: ignore[attr-defined]
     corpus = topic_corpus(60)
-    prepared = made.prepare(corpus.train, corpus.labels, Run())
-    assert made.learner(prepared, 0).mixing == Mixing("mixup", 0.7)
+    prepared = made.read(corpus.train, corpus.labels, Run())
+    assert made.network(prepared, 0).mixing == Mixing("mixup", 0.7)
 
 
 def test_the_points_stay_as_they_are() -> None:

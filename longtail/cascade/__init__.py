@@ -1,1 +1,1 @@
-"""The cascade engine: an encoder with classifiers from few clusters to all labels (spec of the short-text systems)."""
+"""The cascade engine: an encoder with classifiers from few clusters to all labels (spec: cascade.md, engine.md)."""

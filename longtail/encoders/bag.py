@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
+from longtail.encoders.encoder import Embedded, Encoder
+from longtail.encoders.export import Exported
 from longtail.encoders.residual import Form, Residual
 from longtail.encoders.sums import WeightedSums
 from longtail.encoders.table import Table, compact
@@ -25,7 +26,7 @@ class Bags(NamedTuple):
 
     @classmethod
     def of(cls, matrix: sp.csr_matrix) -> Bags:
-        """Those of a matrix."""
+        """The rows of a matrix."""
         arrays = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data.astype(np.float32))
         ptr, words, weights = (torch.from_numpy(array) for array in arrays)
         return cls(ptr, words, weights, matrix.shape[1])
@@ -33,12 +34,8 @@ class Bags(NamedTuple):
     def __len__(self) -> int:
         return len(self.ptr) - 1
 
-    def apply(self, move: Callable[[Tensor], Tensor]) -> Bags:
-        """As a module's tensors are moved to a device."""
-        return Bags(move(self.ptr), move(self.words), move(self.weights), self.vocabulary)
-
     def take(self, rows: Tensor) -> Bags:
-        """These rows (B,)."""
+        """Some rows (B,), in this order."""
         first, lengths = self.ptr[rows], self.ptr[rows + 1] - self.ptr[rows]
         ptr = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
         at = torch.repeat_interleave(first - ptr[:-1], lengths) + torch.arange(int(ptr[-1]), device=rows.device)
@@ -52,32 +49,58 @@ def bag_vectors(E: Table, bags: Bags) -> Tensor:
     return summed
 
 
-class BagEncoder(nn.Module):
-    """Bag of word vectors, dropout, and a residual block for each feature (B, D) that levels read."""
+class BagEncoder(Encoder):
+    """Bag of word vectors, dropout, and a residual block for each feature (B, D) that levels read.
+
+    All features begin with one word table E; `own_table` gives a feature a table of its own, for systems that go on
+    training word vectors for one level after another level is done with them (DECAF).
+    """
+
+    kind = "bag"
 
     def __init__(self, E: Table, features: tuple[str, ...], form: Form, dropout: float):
         super().__init__()
         self.E, self.form, self.dropout = E, form, nn.Dropout(dropout)
+        self.tables = nn.ModuleDict()  # of features that have their own
         self.residuals = nn.ModuleDict({name: Residual(E.width, form) for name in features})
         self.widths = dict.fromkeys(features, E.width)
 
-    def embed(self, bags: Bags) -> Tensor:
-        """v (B, D)."""
-        return bag_vectors(self.E, bags)
+    def table(self, feature: str) -> Table:
+        """The word table that a feature is made from."""
+        found = dict(self.tables.items()).get(feature, self.E)
+        if not isinstance(found, Table):
+            raise TypeError(f"the word table of {feature} is a {type(found).__name__}")
+        return found
 
-    def encode(self, v: Tensor) -> dict[str, Tensor]:
-        """From v (B, D)."""
-        v = self.dropout(v)
-        return {name: residual(v) for name, residual in self.residuals.items()}
+    def own_table(self, feature: str) -> Table:
+        """Give a feature a word table of its own, begun as a copy of the common one."""
+        self.tables[feature] = Table(self.E.weight.clone())
+        return self.table(feature)
 
-    def forward(self, bags: Bags) -> dict[str, Tensor]:
-        """Both."""
-        return self.encode(self.embed(bags))
+    def copy_residual(self, source: str, target: str) -> None:
+        """Let the block of one feature begin where that of another is now."""
+        self.residuals[target].load_state_dict(self.residuals[source].state_dict())
+
+    def embed(self, tokens: Bags) -> Embedded:
+        """v = Σ_w x_w E_w (B, D) by each table: the common one, then those of features that have their own."""
+        return tuple(bag_vectors(E, tokens) for E in (self.E, *self.tables.values()))  # type: ignore[arg-type]
+
+    def encode(self, embedded: Embedded, detached: frozenset[str] = frozenset()) -> dict[str, Tensor]:
+        """The residual block of each feature's v (B, D); a detached feature does not train word vectors."""
+        common, *own = (self.dropout(v) for v in embedded)
+        of_feature = dict(zip(self.tables, own, strict=True))
+        features = {}
+        for name, residual in self.residuals.items():
+            v = of_feature.get(name, common)
+            features[name] = residual(v.detach() if name in detached else v)
+        return features
 
     @torch.no_grad()
-    def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """What prediction needs of it (see `cascade.serving.BagFeatures`), and what JSON holds."""
-        found = {"E": self.E.weight.cpu().numpy()}
+    def export(self) -> Exported:
+        """Word vectors and blocks, for `encoders.served.BagFeatures`."""
+        arrays = {"E": self.E.weight.cpu().numpy()}
+        for name in self.tables:
+            arrays[f"E.{name}"] = self.table(name).weight.cpu().numpy()
         for name, residual in self.residuals.items():
-            found |= {f"residual.{name}.{part}": array for part, array in residual.arrays().items()}  # type: ignore[operator]
-        return found, {"encoder": "bag", "residuals": dict.fromkeys(self.residuals, self.form)}
+            arrays |= {f"residual.{name}.{part}": array for part, array in residual.arrays().items()}  # type: ignore[operator]
+        return Exported(arrays, {"kind": self.kind, "residuals": dict.fromkeys(self.residuals, self.form)})

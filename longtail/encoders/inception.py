@@ -38,8 +38,7 @@ class Inception(nn.Module):
     being laid one upon another, each task has a second convolution of its own, and "label" has D dimensions, since
     its label weights come from texts and so live among word vectors. `width` sets those of "label" in either form.
 
-    `widths` tells the dimensions of features. The gradient of tasks named in `detached` stops at their own layer: the
-    paper's first ten epochs have "label" there, and the routed form never has.
+    `widths` are the dimensions of the features, `shape` the arguments that build the same network again.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class Inception(nn.Module):
         self.length, inner = length, max(D, LEAST)
         self.flat = channels * ((inner // STRIDE - WIDTH) // STRIDE + 1)
         self.widths = {"meta": self.flat, "label": width or (D if routed else self.flat)}
-        self.detached: frozenset[str] = frozenset()
+        self.shape = {"D": D, "length": length, "routed": routed, "width": width, "channels": channels}
         self.project = glorot(nn.Linear(D, inner, bias=False)) if inner > D else None  # no bias: padding stays zero
         self.enhance = EmbeddingEnhancement(inner, length, word_dropout)
         self.words = glorot(nn.Conv1d(length, channels, 1))
@@ -71,10 +70,12 @@ class Inception(nn.Module):
         self.second = nn.ModuleDict({name: second(mixed, channels) for name in dict.fromkeys(self.reads.values())})
         self.hidden = nn.ModuleDict({task: Hidden(self.flat, d, hidden_dropout) for task, d in self.widths.items()})
 
-    def forward(self, x: Tensor, mask: Tensor) -> dict[str, Tensor]:
+    def forward(self, x: Tensor, mask: Tensor, detached: frozenset[str] = frozenset()) -> dict[str, Tensor]:
         """Features of texts with word vectors `x` (B, T, D), T at most `length`; `mask` (B, T) is true for words.
 
-        Fewer words than `length` cost less and give the same: those not there are zero to every layer that sees them.
+        Fewer words than `length` cost less and give the same: missing words are zero to every layer that sees them.
+        The gradient of tasks named in `detached` stops at their own last layer; InceptionXML detaches "label" for its
+        first ten epochs, the routed form never does.
         """
         x, mask = self._trimmed(x, mask)
         x = x * mask.unsqueeze(2)  # (B, T, D), zero where no word is
@@ -85,11 +86,8 @@ class Inception(nn.Module):
         x = self.maps(self.after_words(x))  # (B, 3C, S); routed: (B, C, S)
         x = self.after_maps(x)
         flat = {name: second(x) for name, second in self.second.items()}  # (B, flat)
-        return {task: hidden(self._read(task, flat)) for task, hidden in self.hidden.items()}  # (B, d)
-
-    def _read(self, task: str, flat: dict[str, Tensor]) -> Tensor:
-        found = flat[self.reads[task]]
-        return found.detach() if task in self.detached else found
+        reads = {task: flat[name].detach() if task in detached else flat[name] for task, name in self.reads.items()}
+        return {task: hidden(reads[task]) for task, hidden in self.hidden.items()}  # (B, d)
 
     def _trimmed(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """As many words as the longest text has. A GPU would have to wait for the answer: there all are taken."""

@@ -21,22 +21,25 @@ class Residual(nn.Module):
     | astec | ReLU(W v) + v |
     | decaf | σ(a) ⊙ W·ReLU(v) + σ(b) ⊙ v, with a, b (D,) learnt |
     | eclare | k·W·ReLU(v) + v, with k learnt |
-    | frugal | α·W·GELU(v) + β·v, with α, β learnt and W starting as the identity (InceptionXML-LF) |
+    | frugal | α·W·GELU(v) + β·v, with α, β learnt (InceptionXML-LF) |
+
+    As in the authors' code, W begins at the identity and the bias (of Astec and ECLARE) at 0.
     """
 
     def __init__(self, D: int, form: Form):
         super().__init__()
         self.form = form
         linear = nn.Linear(D, D, bias=form in ("astec", "eclare"))
-        if form == "frugal":
-            nn.init.eye_(linear.weight)
+        nn.init.eye_(linear.weight)
+        if linear.bias is not None:
+            nn.init.zeros_(linear.bias)
         self.linear: Any = linear if form == "decaf" else spectral_norm(linear)
         size = {"astec": 0, "decaf": D, "eclare": 1, "frugal": 1}[form]
         self.change = nn.Parameter(torch.zeros(size) if form == "decaf" else torch.ones(size))  # a, k or α
         self.keep = nn.Parameter(torch.zeros(size) if form == "decaf" else torch.ones(size))  # b or β
 
     def forward(self, v: Tensor) -> Tensor:
-        """The block of its form."""
+        """v (B, D) → (B, D), by the formula of its form."""
         if self.form == "astec":
             return functional.relu(self.linear(v)) + v
         if self.form == "decaf":

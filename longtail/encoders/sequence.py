@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from longtail.data.sparse import normalise_rows
+from longtail.encoders.encoder import Embedded, Encoder
+from longtail.encoders.export import Exported
 from longtail.encoders.inception import Inception
 from longtail.encoders.table import Table, compact
 
@@ -22,44 +23,49 @@ class Sequences(NamedTuple):
 
     words: Tensor
 
+    @classmethod
+    def of(cls, words: NDArray[np.int32]) -> Sequences:
+        """From an array, which may be mapped from a file and read-only."""
+        return cls(torch.from_numpy(np.array(words)))
+
     def __len__(self) -> int:
         return len(self.words)
 
-    def apply(self, move: Callable[[Tensor], Tensor]) -> Sequences:
-        """As a module's tensors are moved to a device."""
-        return Sequences(move(self.words))
-
     def take(self, rows: Tensor) -> Sequences:
-        """These texts (B,)."""
+        """Some texts (B,), in this order."""
         return Sequences(self.words[rows].long())
 
 
-class SequenceEncoder(nn.Module):
+class SequenceEncoder(Encoder):
     """Word vectors E (V, D) and InceptionXML's network over them."""
+
+    kind = "inception"
 
     def __init__(self, E: Table, net: Inception):
         super().__init__()
         self.E, self.net, self.widths = E, net, net.widths
 
-    def embed(self, sequences: Sequences) -> tuple[Tensor, Tensor]:
-        """Word vectors (B, T, D), and which of them are words (B, T)."""
-        numbers, at = compact(sequences.words, len(self.E))
-        return functional.embedding(at, self.E.rows(numbers)), sequences.words > 0
+    def embed(self, tokens: Sequences) -> Embedded:
+        """Word vectors (B, T, D), and which of them belong to words (B, T)."""
+        numbers, at = compact(tokens.words, len(self.E))
+        return functional.embedding(at, self.E.rows(numbers)), tokens.words > 0
 
-    def encode(self, embedded: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
-        """Features (B, d)."""
-        features: dict[str, Tensor] = self.net(*embedded)
+    def mix(self, one: Embedded, other: Embedded, share: float) -> Embedded:
+        """Word vectors are mixed place by place; where a text has no word, its vector counts as 0."""
+        (x, words), (y, others) = one, other  # (B, T, D), (B, T)
+        return share * x * words.unsqueeze(2) + (1 - share) * y * others.unsqueeze(2), words | others
+
+    def encode(self, embedded: Embedded, detached: frozenset[str] = frozenset()) -> dict[str, Tensor]:
+        """The features "meta" and "label" (B, d); a detached one trains its own last layer only."""
+        vectors, words = embedded
+        features: dict[str, Tensor] = self.net(vectors, words, detached)
         return features
 
-    def forward(self, sequences: Sequences) -> dict[str, Tensor]:
-        """Both."""
-        return self.encode(self.embed(sequences))
-
     @torch.no_grad()
-    def arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """What prediction needs of it (see `cascade.model`), and what JSON holds."""
-        found = {f"inception.{name}": tensor.cpu().numpy() for name, tensor in self.net.state_dict().items()}
-        return found | {"E": self.E.weight.cpu().numpy()}, {"encoder": "inception"}
+    def export(self) -> Exported:
+        """Word vectors and network, for `encoders.inception_served.InceptionFeatures`."""
+        arrays = {f"inception.{name}": tensor.cpu().numpy() for name, tensor in self.net.state_dict().items()}
+        return Exported(arrays | {"E": self.E.weight.cpu().numpy()}, {"kind": self.kind, **self.net.shape})
 
 
 def tfidf_of(words: NDArray[np.int32], vocabulary: int, idf: NDArray[np.float32] | None = None) -> sp.csr_matrix:

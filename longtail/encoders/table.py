@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 
@@ -23,16 +27,26 @@ class Table(nn.Module):
         self._taken: list[tuple[Tensor, Tensor]] = []
 
     @classmethod
+    def of(cls, rows: NDArray[Any]) -> Table:
+        """A table that begins at these rows (n, d)."""
+        return cls(torch.from_numpy(np.ascontiguousarray(rows, np.float32)))
+
+    @classmethod
     def random(cls, n: int, d: int, std: float) -> Table:
         """Normal entries of this standard deviation."""
         return cls(torch.empty(n, d).normal_(std=std))
+
+    @classmethod
+    def xavier(cls, n: int, d: int) -> Table:
+        """Uniform entries by Glorot's rule for a matrix (n, d): with many rows they are small."""
+        return cls(nn.init.xavier_uniform_(torch.empty(n, d)))
 
     def __len__(self) -> int:
         return int(self.weight.shape[0])
 
     @property
     def width(self) -> int:
-        """d."""
+        """The number of dimensions, d."""
         return int(self.weight.shape[1])
 
     def rows(self, ids: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from longtail import _native
 from longtail._native.linear import label_sums
@@ -19,6 +20,17 @@ FEATURES = 1000  # kept for each label after its neighbours are added (ECLARE, C
 def pifa(X: sp.csr_matrix, Y: sp.csr_matrix) -> sp.csr_matrix:
     """Z_l = Σ_i y_il x_i, scaled to unit length (L, d) (paper 003, eq. 4)."""
     return csr(*label_sums(X, Y), (Y.shape[1], X.shape[1]), canonical=True)
+
+
+def centroids(V: NDArray[np.float32], Y: sp.csr_matrix, instead: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Σ_i y_il v_i of dense vectors V (N, D), scaled to unit length (L, D).
+
+    A label without points has its row of `instead` (L, D).
+    """
+    Z = np.asarray(Y.T @ V, np.float32)
+    without = np.asarray(Y.sum(0)).ravel() == 0
+    Z[without] = instead[without]
+    return Z / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-12)
 
 
 def combined(Z: sp.csr_matrix, texts: sp.csr_matrix) -> sp.csr_matrix:

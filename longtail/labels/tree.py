@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,9 +50,18 @@ class LabelTree:
         return cls._halved(Z, level_sizes(L, branching, leaf_size, depth), seed)
 
     @classmethod
-    def in_clusters(cls, Z: sp.csr_matrix, clusters: int, seed: int) -> LabelTree:
-        """The same with one level, of exactly so many clusters."""
-        return cls._halved(Z, [clusters], seed)
+    def in_clusters(cls, Z: Any, sizes: Sequence[int], seed: int) -> LabelTree:
+        """Balanced clusters of the label vectors Z (L, d), sparse or dense: `sizes[t]` of them on level t.
+
+        Each size must be a multiple of the one before. A level of at least L clusters has one for each label.
+        """
+        L = Z.shape[0]
+        for size, before in zip(sizes[1:], sizes, strict=False):
+            if size % before:
+                raise ParameterError(f"levels of {before:,} and {size:,} clusters: each must be a multiple of the last")
+        coarse = [size for size in sizes if size < L]
+        tree = cls._halved(sp.csr_matrix(Z), coarse, seed)
+        return cls(tree.order, (*tree.levels[:-1], *[np.arange(L + 1)] * (len(sizes) - len(coarse) + 1)))
 
     @classmethod
     def _halved(cls, Z: sp.csr_matrix, sizes: Sequence[int], seed: int) -> LabelTree:

@@ -8,33 +8,46 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+import scipy.sparse as sp
+
+from longtail.cascade.recipe import BagRecipe
+from longtail.core.lazy import Lazy
 from longtail.core.parameters import param
-from longtail.recipes.bags import BagRecipe, Read
 
 if TYPE_CHECKING:
-    from longtail.train.learner import Learner, Phase
+    from longtail.cascade import parts
+else:
+    parts = Lazy("longtail.cascade.parts")
+
+CLUSTERS, LABELS = 0, 1  # the levels
 
 
 @dataclass(frozen=True)
 class Decaf(BagRecipe):
-    """The weights of label l are σ(α) ⊙ R(E z_l) + σ(β) ⊙ w_l: its text z_l through the words' table, and a free row.
+    """The weights of label l are σ(α) ⊙ R(E z_l) + σ(β) ⊙ w_l: its text z_l through the word table E, and a free row.
 
-    Three phases. `surrogate`: word vectors E, on clusters of labels whose weights come from their texts alone. Then E
-    is frozen, labels are clustered anew by their dense centroids, and `meta` trains new classifiers of the clusters.
-    `labels` trains those of the labels, on the labels of each point's best clusters and its true ones; this shortlist
-    is made once. A label's score is σ(cluster)·σ(label).
+    A text is R(E x), x its TF-IDF. Three phases: `surrogate` trains E on clusters of labels whose weights come from
+    their texts alone; then labels are clustered anew by their dense centroids, and `clusters` trains new classifiers
+    of the clusters; `labels` trains those of the labels, on the labels of each point's best clusters and its true
+    ones. This shortlist is made once. E goes on being trained in every phase, for the labels in a table of their own
+    (as the authors' code keeps one for each level); `freeze_words` trains it in the first phase only, which the paper
+    calls DECAF-lite. A label's score is σ(cluster) · σ(label). The authors halve rates in the middle of a phase; here
+    `schedule` says how they change.
     """
 
     name = "decaf"
     title = "bags of words, classifiers made of label texts and free rows"
     paper = "DECAF, Mittal et al. 2021"
     needs = ("text", "label text")
+    form: ClassVar[Any] = "decaf"  # of residual blocks R
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {
             "dimension": 128,
-            "clusters": 4096,
-            "beam": 40,
+            "labels_per_cluster": 4,
+            "beam": 160,
             "dropout": 0.4,
+            "label_dropout": 0.2,
             "batch": 1024,
             "surrogate_epochs": 8,
             "surrogate_lr": 0.02,
@@ -44,29 +57,108 @@ class Decaf(BagRecipe):
         }
     }
 
-    clusters: int = param(8192, "of labels", at_least=1)
-    beam: int = param(200, "clusters whose labels are a point's shortlist", at_least=1)  # paper: 100 – 200
-    dropout: float = param(0.5, "of a text's vector", at_least=0.0, below=1.0)
-    batch: int = param(255, "points of a step", at_least=1)
-    surrogate_epochs: int = param(20, "of the first phase", at_least=1)
-    surrogate_lr: float = param(5e-3, "its learning rate", above=0.0)
-    epochs: int = param(10, "of the phases `meta` and `labels`, each", at_least=1)
-    lr: float = param(4e-3, "their learning rate", above=0.0)
+    clusters: int | None = param(None, "clusters of labels (none: by labels_per_cluster)", at_least=1)
+    labels_per_cluster: float = param(4.0, "labels in a cluster, about", at_least=1.0)  # paper: 2^15 for 131K labels
+    beam: int = param(200, "clusters whose labels are a point's shortlist", at_least=1)  # paper: 200 (131K labels)
+    dropout: float = param(0.5, "of a text's vector, in the first phase", at_least=0.0, below=1.0)  # paper: 0.5
+    label_dropout: float = param(0.2, "the same, in the other phases", at_least=0.0, below=1.0)  # paper: 0.2
+    freeze_words: bool = param(False, "train word vectors in the first phase only")  # paper: false; -lite: true
+    batch: int = param(255, "points of a step", at_least=1)  # paper: 255
+    surrogate_epochs: int = param(20, "epochs of the first phase", at_least=1)  # paper: 20
+    surrogate_lr: float = param(0.01, "its learning rate", above=0.0)  # paper: 0.01
+    epochs: int = param(10, "epochs of the phases `clusters` and `labels`, each", at_least=1)  # paper: 10
+    lr: float = param(8e-3, "their learning rate", above=0.0)  # paper: 0.008
 
-    def phases(self) -> list[Phase]:
+    def network(self, read: parts.Points, seed: int) -> parts.Cascade:
+        """A bag encoder with a residual block for each level, and the phases."""
+        encoder = parts.BagEncoder(self.word_vectors(read.reader), ("meta", "label"), self.form, self.dropout)
+        return parts.Cascade(read, encoder, self.phases(), seed, self.mixing())
+
+    def phases(self) -> list[parts.Phase]:
         """Word vectors on clusters; new clusters; labels."""
-        from longtail.train.learner import Phase
-
-        meta, label = ("encoder.residuals.meta", "levels.0"), ("encoder.residuals.label", "levels.1")
+        words = () if self.freeze_words else (self.group("encoder.E", self.lr),)
+        own_words = () if self.freeze_words else (self.group("encoder.tables.label", self.lr),)
+        clusters = (self.group("encoder.residuals.meta", self.lr), self.group("levels.0", self.lr), *words)
+        labels = (self.group("encoder.residuals.label", self.lr), self.group("levels.1", self.lr), *own_words)
+        everything = (self.group("", self.surrogate_lr),)
+        first, then = self.surrogate_epochs, self.epochs
         return [
-            Phase("surrogate", self.surrogate_epochs, self.surrogate_lr, (0,), None, self.schedule, self.warmup),
-            Phase("meta", self.epochs, self.lr, (0,), meta, self.schedule, self.warmup),
-            Phase("labels", self.epochs, self.lr, (1,), label, self.schedule, self.warmup),
+            parts.Phase("surrogate", first, everything, (CLUSTERS,), self.sparse_clusters, self.build_surrogate),
+            parts.Phase("clusters", then, clusters, (CLUSTERS,), self.dense_clusters, self.build_clusters),
+            parts.Phase("labels", then, labels, (LABELS,), self.shortlists, self.build_labels),
         ]
 
-    def learner(self, prepared: Read, seed: int) -> Learner:
-        """The network and its phases."""
-        from longtail.cascade.shallow import Shallow, Shape
+    # --- phase 1: word vectors, on clusters of TF-IDF centroids
 
-        shape = Shape("decaf", self.clusters, self.beam, self.dropout, seed)
-        return Shallow(self.corpus(prepared), self.words(prepared), self.phases(), shape, self.mixing())
+    def sparse_clusters(self, net: parts.Cascade) -> parts.Structure:
+        """Clusters of labels by the TF-IDF of their points."""
+        return self.clustered(net, parts.pifa(net.data.rows, net.data.Y))
+
+    def build_surrogate(self, net: parts.Cascade, structure: parts.Structure) -> None:
+        """Classifiers of clusters, whose weights come from texts alone."""
+        net.set_tree(structure)
+        self.set_clusters(net, free=False)
+
+    # --- phase 2: classifiers of new clusters
+
+    def dense_clusters(self, net: parts.Cascade) -> parts.Structure:
+        """Clusters of labels by the mean of their points' E x; a label without points by its text."""
+        E = net.encoder.E.weight.cpu().numpy()  # (V, D)
+        return self.clustered(net, parts.centroids(net.data.rows @ E, net.data.Y, net.data.texts @ E))  # (L, D)
+
+    def build_clusters(self, net: parts.Cascade, structure: parts.Structure) -> None:
+        """New classifiers of clusters, with free rows."""
+        net.set_tree(structure)
+        net.encoder.dropout.p = self.label_dropout
+        self.set_clusters(net, free=True)
+
+    # --- phase 3: classifiers of labels, on the labels of each point's best clusters
+
+    def shortlists(self, net: parts.Cascade) -> parts.Structure:
+        """The best clusters of each training point (N, beam)."""
+        return {"clusters": net.best_nodes(CLUSTERS, self.beam)}
+
+    def build_labels(self, net: parts.Cascade, structure: parts.Structure) -> None:
+        """Classifiers of labels; their side of the encoder begins where that of the clusters is."""
+        encoder = net.encoder
+        encoder.copy_residual("meta", "label")
+        E = encoder.table("label") if self.freeze_words else encoder.own_table("label")
+        candidates = parts.Static(structure["clusters"], net.below(LABELS, self.beam))
+        weights = self.weights(net, E, net.data.texts, self.label_graph(net), free=True)
+        bias = net.bias_of_candidates(LABELS, candidates.width)
+        net.set_level(LABELS, parts.Dot(net.data.labels, "label", weights, bias, candidates=candidates))
+
+    # --- what the phases share
+
+    def clustered(self, net: parts.Cascade, Z: Any) -> parts.Structure:
+        """Balanced clusters of labels with vectors Z (L, d)."""
+        K = self.clusters or max(1, round(net.data.labels / self.labels_per_cluster))
+        return parts.tree_structure(parts.LabelTree.in_clusters(Z, [K], net.seed))
+
+    def set_clusters(self, net: parts.Cascade, free: bool) -> None:
+        """Classifiers of the clusters; the text of a cluster is the sum of its labels' texts."""
+        C = members(net.known_tree())  # (K, L)
+        texts = parts.normalise_rows((C @ net.data.texts).tocsr())  # (K, V)
+        weights = self.weights(net, net.encoder.E, texts, self.cluster_graph(net, C), free)
+        net.set_level(CLUSTERS, parts.Dot(C.shape[0], "meta", weights, net.bias_of_shares(CLUSTERS)))
+
+    def weights(
+        self, net: parts.Cascade, E: parts.Table, texts: sp.csr_matrix, graph: sp.csr_matrix | None, free: bool
+    ) -> parts.LabelWeights:
+        """σ(α) ⊙ R(E z) + σ(β) ⊙ w, with w begun at E z; without free rows R(E z). `texts` are (K, V)."""
+        text = parts.FromText(E, parts.Bags.of(texts), self.form)
+        return parts.Gated(text, parts.Free(parts.Table.of(texts @ E.weight.cpu().numpy()))) if free else text
+
+    def label_graph(self, net: parts.Cascade) -> sp.csr_matrix | None:
+        """DECAF has no graph of labels; ECLARE has."""
+        return None
+
+    def cluster_graph(self, net: parts.Cascade, C: sp.csr_matrix) -> sp.csr_matrix | None:
+        """DECAF has no graph of clusters; ECLARE has."""
+        return None
+
+
+def members(tree: parts.LabelTree) -> sp.csr_matrix:
+    """Which labels belong to which cluster (K, L)."""
+    L = len(tree)
+    return sp.csr_matrix((np.ones(L, np.float32), (tree.nodes(CLUSTERS), np.arange(L))))

@@ -5,38 +5,42 @@ longtail train DATA --recipe inceptionxml-lf --out MODEL
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from longtail.cascade.walks import WithWalks
+from longtail.core.lazy import Lazy
 from longtail.core.parameters import param
-from longtail.recipes.inceptionxml import InceptionXML, Read
-from longtail.recipes.walked import WithGraph
+from longtail.recipes.inceptionxml import CLUSTERS, LABELS, InceptionXML
 
 if TYPE_CHECKING:
-    from longtail.cascade.joint import Shape
-    from longtail.encoders.sequence import SequenceEncoder
-    from longtail.train.learner import Phase
+    from longtail.cascade import parts
+else:
+    parts = Lazy("longtail.cascade.parts")
 
 
 @dataclass(frozen=True)
-class InceptionXMLLF(WithGraph, InceptionXML):
+class InceptionXMLLF(WithWalks, InceptionXML):
     """The weights of label l are an attention-weighted sum of Φ_l(z¹), Φ_g(z²) and a free row w_l.
 
-    z¹ = E z⁰ is the label's text through the words' table, z² = Σ_m G_lm z¹_m that of its neighbours in the graph of
+    z¹ = E z⁰ is the label's text through the word table, z² = Σ_m G_lm z¹_m that of its neighbours in the graph of
     random walks, Φ(z) = α·R·GELU(z) + β·z. The three convolutions of the encoder are mixed by each text, and the
     second one is each task's own. Phase I (`texts`) trains without w_l. Then labels are clustered anew by z¹, the
-    clusters' classifiers begin again, w_l begins at z¹, and phase II (`joint`) repeats the training with all three.
-    Labels train the encoder from the first step on.
+    clusters' classifiers begin again, w_l begins at z¹, and phase II (`joint`) repeats the training with all three;
+    Φ_l and Φ_g go on from where they are. Labels train the encoder from the first step on.
     """
 
     name = "inceptionxml-lf"
     title = "InceptionXML with label texts and a label graph in its classifiers"
     paper = "Gandalf, Kharbanda et al. 2024, appendix"
     needs = ("text", "label text")
+    routed: ClassVar[bool] = True
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {
             "dimension": 128,
-            "clusters": 4096,
+            "labels_per_cluster": 16.0,
             "shortlist": 400,
             "dropout": 0.2,
             "bias": True,
@@ -46,26 +50,42 @@ class InceptionXMLLF(WithGraph, InceptionXML):
         }
     }
 
-    detached: int = param(0, "epochs at first in which labels do not train the encoder", at_least=0)
+    detached: int = param(0, "epochs at first in which labels do not train the encoder", at_least=0)  # paper: 0
 
-    def phases(self) -> list[Phase]:
+    def phases(self) -> list[parts.Phase]:
         """Without free rows, and with."""
-        first = super().phases()[0]
-        return [replace(first, name="texts"), first]
+        everything, both = (self.group("", self.lr),), (CLUSTERS, LABELS)
+        return [
+            parts.Phase("texts", self.epochs, everything, both, self.sparse_clusters, self.build_texts),
+            parts.Phase("joint", self.epochs, everything, both, self.text_clusters, self.build_joint),
+        ]
 
-    def encoder(self, read: Read) -> SequenceEncoder:
-        """Word vectors and the routed network."""
-        from longtail.encoders.inception import Inception
-        from longtail.encoders.sequence import SequenceEncoder
+    # --- phase I
 
-        E = self.word_vectors(read)
-        return SequenceEncoder(E, Inception(E.width, self.length, routed=True))
+    def build_texts(self, net: parts.Cascade, structure: parts.Structure) -> None:
+        """Label weights from texts and graph: Φ_l(z¹), Φ_g(z²)."""
+        net.set_tree(structure)
+        self.set_clusters(net)
+        E, texts, graph = net.encoder.E, parts.Bags.of(net.data.texts), parts.Bags.of(self.graph(net))
+        text, around = parts.FromText(E, texts, "frugal"), parts.FromGraph(E, texts, graph, "frugal")
+        self.set_labels(net, parts.Blended({"text": text, "graph": around}))
 
-    def shape(self, read: Read, seed: int) -> Shape:
-        """With the graph Ĝ."""
-        return replace(super().shape(read, seed), graph=self.graph(read.Y, seed))
+    # --- phase II
 
-    @property
-    def routed(self) -> bool:
-        """Yes."""
-        return True
+    def text_clusters(self, net: parts.Cascade) -> parts.Structure:
+        """New clusters of labels, by z¹."""
+        return self.clustered(net, text_vectors(net))
+
+    def build_joint(self, net: parts.Cascade, structure: parts.Structure) -> None:
+        """The parts of phase I as they are now, beside them free rows begun at z¹, and a new attention over all."""
+        net.set_tree(structure)
+        self.set_clusters(net)
+        level: Any = net.level(LABELS)
+        learnt = level.weights.parts
+        free = parts.Free(parts.Table.of(text_vectors(net)))
+        self.set_labels(net, parts.Blended({"text": learnt["text"], "graph": learnt["graph"], "free": free}))
+
+
+def text_vectors(net: parts.Cascade) -> np.ndarray:
+    """z¹ = E z of all labels (L, D)."""
+    return np.asarray(net.data.texts @ net.encoder.E.weight.cpu().numpy(), np.float32)

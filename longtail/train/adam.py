@@ -13,10 +13,10 @@ EPS = 1e-8
 
 
 class TableAdam:
-    """Adam of which rows without a gradient know nothing: their moments do not fade (as torch's SparseAdam).
+    """Adam that leaves rows without a gradient alone: their moments do not fade either (as torch's SparseAdam).
 
-    Moments are float32 and as large as the table. Memory that was never written to is not there on Linux, so a table
-    whose rows are never touched costs nothing more.
+    Moments are float32 and as large as the table. Linux provides memory only when it is first written to, so rows that
+    are never touched cost nothing more.
     """
 
     def __init__(self, table: Table):
@@ -26,12 +26,14 @@ class TableAdam:
         self.steps = 0
 
     @torch.no_grad()
-    def step(self, ids: Tensor, grad: Tensor, lr: float) -> None:
-        """Move the rows `ids` (U,), each there once, against their gradients (U, d)."""
+    def step(self, ids: Tensor, grad: Tensor, lr: float, decay: float = 0.0) -> None:
+        """Move the rows `ids` (U,), none given twice, against their gradients (U, d); by `decay` they shrink first."""
         self.steps += 1
+        if decay:
+            self.table.weight[ids] *= 1 - lr * decay
         if ids.device.type == "cpu":
             w, m, v = (tensor.numpy() for tensor in (self.table.weight, self.first, self.second))
-            # one pass, where what follows takes a dozen
+            # one pass over memory, where the code below takes a dozen
             adam_rows(w, m, v, ids.numpy(), grad.float().numpy(), lr=lr, betas=BETAS, eps=EPS, steps=self.steps)
             return
         grad = grad.float()
@@ -43,11 +45,11 @@ class TableAdam:
         self.table.weight.index_add_(0, ids, first.div_(lower), alpha=-lr / (1 - BETAS[0] ** self.steps))
 
     def state(self) -> dict[str, Tensor]:
-        """What is needed to go on."""
+        """Moments and step count, for a checkpoint."""
         return {"first": self.first, "second": self.second, "steps": torch.tensor([self.steps])}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
         self.first.copy_(state["first"])
         self.second.copy_(state["second"])
         self.steps = int(state["steps"])

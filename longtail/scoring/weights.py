@@ -1,13 +1,20 @@
 """Where the weight vectors of labels come from: free rows, label texts, a label graph, or a mixture of these.
 
-Each gives the rows of the labels a step needs, and nothing else: `rows(labels (U,)) → (U, d)`. Those made from texts
-are functions of rows of the word table, so gradients reach word vectors through them.
+| class | weights of label l | system |
+| --- | --- | --- |
+| `Free` | w_l, a row of its own | Astec, InceptionXML |
+| `FromText` | R(E z_l), the label's text through the word table (LTE) | first phases of DECAF |
+| `FromGraph` | R(Σ_m Ĝ_lm E z_m), the texts of its neighbours (GALE) | ECLARE |
+| `Gated` | σ(α) ⊙ text + σ(β) ⊙ w_l | DECAF |
+| `Blended` | Σ_i a_i part_i, the a_i by attention | ECLARE, InceptionXML-LF |
+
+Each computes the rows that a step needs and no others: `rows(labels (U,)) → (U, d)`. Weights made from texts are
+functions of rows of the word table, so their gradients also train word vectors.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,30 +22,31 @@ from torch.nn import functional
 from torch.nn.utils.parametrizations import spectral_norm
 
 from longtail.encoders.bag import Bags, bag_vectors
+from longtail.encoders.held import Held
 from longtail.encoders.residual import Form, Residual
 from longtail.encoders.sums import WeightedSums
 from longtail.encoders.table import Table, compact
 
 
 class LabelWeights(nn.Module, ABC):
-    """Base of all: weight vectors of K labels or clusters."""
+    """Base class: weight vectors of K labels or clusters."""
 
     width: int  # d
 
     @abstractmethod
     def rows(self, labels: Tensor) -> Tensor:
-        """The weights (U, d) of labels (U,), each of which stands there once."""
+        """The weights (U, d) of labels (U,). No label may be given twice."""
 
     @torch.no_grad()
     def all_rows(self, K: int, block: int = 8192) -> Tensor:
-        """Those of all labels (K, d), block by block: what prediction needs."""
+        """The weights of all labels (K, d), computed in blocks: what prediction needs."""
         device = next((tensor.device for tensor in self.state_dict().values()), torch.device("cpu"))
         numbers = torch.arange(K, device=device).split(block)
         return torch.cat([self.rows(part).float() for part in numbers]) if K else torch.zeros(0, self.width)
 
 
 class Free(LabelWeights):
-    """A row for each label: w_l."""
+    """w_l: a row of its own for each label."""
 
     def __init__(self, table: Table):
         super().__init__()
@@ -49,62 +57,53 @@ class Free(LabelWeights):
 
 
 class FromText(LabelWeights):
-    """R(E z_l): the label's text through the words' table and a residual block of its own (LTE)."""
+    """R(E z_l): the label's text through the word table E and a residual block of its own (LTE)."""
 
     def __init__(self, E: Table, texts: Bags, form: Form, dropout: float = 0.0):
         super().__init__()
-        self.words = [E]  # in a list: the table belongs to the encoder, and is not saved twice
-        self.texts, self.width = texts, E.width
+        self.words = [E]  # in a list: the table belongs to the encoder and must not be saved twice
+        self.texts, self.width = Held(texts), E.width
         self.residual, self.dropout = Residual(E.width, form), nn.Dropout(dropout)
         self._frozen: Tensor | None = None  # E z of all labels, while word vectors do not change
-
-    def _apply(self, fn: Any, recurse: bool = True) -> FromText:
-        self.texts, self._frozen = self.texts.apply(fn), None
-        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def rows(self, labels: Tensor) -> Tensor:
         return self.residual(self.dropout(self.vectors(labels)))
 
     def vectors(self, labels: Tensor) -> Tensor:
-        """E z_l (U, D); made once for all labels where E is frozen."""
+        """E z_l (U, D). While E is frozen, they are computed once for all labels."""
         if self.words[0].trainable:
             self._frozen = None
             return self.summed(labels)
-        if self._frozen is None:
+        if self._frozen is None or self._frozen.device != labels.device:
             with torch.no_grad():
-                self._frozen = self.summed(torch.arange(len(self.texts), device=labels.device))
+                self._frozen = self.summed(torch.arange(len(self.texts.value), device=labels.device))
         return self._frozen[labels]
 
     def summed(self, labels: Tensor) -> Tensor:
-        """E z_l (U, D)."""
-        return bag_vectors(self.words[0], self.texts.take(labels))
+        """E z_l (U, D): the word vectors of each text, added up by their TF-IDF weights."""
+        return bag_vectors(self.words[0], self.texts.value.take(labels))
 
 
 class FromGraph(FromText):
     """R(Σ_m Ĝ_lm E z_m): the texts of a label's neighbours (GALE).
 
-    Texts first, then neighbours: the rows of Ĝ·Z have many times the entries of Ĝ and Z together.
+    Texts are summed first, then neighbours: the rows of Ĝ·Z have many times the entries of Ĝ and Z together.
     """
 
     def __init__(self, E: Table, texts: Bags, graph: Bags, form: Form, dropout: float = 0.0):
         super().__init__(E, texts, form, dropout)
-        self.graph = graph  # Ĝ (K, K), rows as bags of labels
-
-    def _apply(self, fn: Any, recurse: bool = True) -> FromGraph:
-        self.graph = self.graph.apply(fn)
-        super()._apply(fn, recurse)
-        return self
+        self.graph = Held(graph)  # Ĝ (K, K), each row a bag of labels
 
     def summed(self, labels: Tensor) -> Tensor:
         """Σ_m Ĝ_lm E z_m (U, D)."""
-        around = self.graph.take(labels)
+        around = self.graph.value.take(labels)
         neighbours, at = compact(around.words, around.vocabulary)
-        vectors = bag_vectors(self.words[0], self.texts.take(neighbours))
+        vectors = bag_vectors(self.words[0], self.texts.value.take(neighbours))
         summed: Tensor = WeightedSums.apply(vectors, at, around.ptr, around.weights)  # type: ignore[no-untyped-call]
         return summed
 
 
-class Added(LabelWeights):
+class Gated(LabelWeights):
     """σ(α) ⊙ text + σ(β) ⊙ w_l, with α, β (d,) learnt (DECAF)."""
 
     def __init__(self, text: LabelWeights, free: LabelWeights):
@@ -116,11 +115,11 @@ class Added(LabelWeights):
         return torch.sigmoid(self.alpha) * self.text.rows(labels) + torch.sigmoid(self.beta) * self.free.rows(labels)
 
 
-class Attended(LabelWeights):
+class Blended(LabelWeights):
     """Σ_i a_i part_i with a = softmax(T·[P part_1, …, P part_n]), P bounded by its spectral norm (ECLARE).
 
-    The parts are text, graph and (but for first phases) w_l. T and P are multiplied first, and parts never stacked: T
-    and P are a few rows, and labels are many.
+    The parts are text, graph and (except in first phases) w_l. T and P are multiplied first, and the parts are never
+    stacked: T and P are a few rows, and labels are many.
     """
 
     def __init__(self, parts: dict[str, LabelWeights]):

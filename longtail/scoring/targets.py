@@ -1,8 +1,8 @@
-"""The labels of a batch, and what they say of candidates."""
+"""The true labels of a batch as sparse pairs, and the targets of candidates looked up in them."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from longtail._native import pick
 from longtail.encoders.bag import Bags
+from longtail.encoders.held import Held
 
 
 class Truth(NamedTuple):
-    """Some targets of B points among K labels or clusters: (row, label) pairs in rising order, and their values."""
+    """The targets of B points among K labels or clusters: (row, label) pairs in rising order, and their values."""
 
     rows: Tensor  # (P,)
     labels: Tensor  # (P,)
@@ -24,11 +25,11 @@ class Truth(NamedTuple):
 
     @property
     def keys(self) -> Tensor:
-        """Pairs as numbers, rising (P,)."""
+        """Each pair as one number, row · K + label, in rising order (P,)."""
         return self.rows * self.shape[1] + self.labels
 
     def dense(self) -> Tensor:
-        """(B, K)."""
+        """The same as a full matrix (B, K)."""
         whole = torch.zeros(self.shape, device=self.values.device)
         whole[self.rows, self.labels] = self.values
         return whole
@@ -45,11 +46,11 @@ class Truth(NamedTuple):
         return torch.where((self.keys[place] == wanted) & (candidates >= 0), self.values[place], 0.0)
 
     def matrix(self) -> sp.csr_matrix:
-        """As a sparse matrix (B, K), which shares its memory."""
+        """The same as a sparse matrix (B, K) that shares the memory of the tensors."""
         return sp.csr_matrix((self.values.numpy(), self.labels.numpy(), self.ptr()), shape=self.shape)
 
     def ptr(self) -> NDArray[np.int64]:
-        """Where the pairs of each row begin, and the last end (B + 1,)."""
+        """Row pointers (B + 1,), as in a CSR matrix."""
         return np.searchsorted(self.rows.numpy(), np.arange(self.shape[0] + 1)).astype(np.int64)
 
     def padded(self) -> Tensor:
@@ -62,7 +63,7 @@ class Truth(NamedTuple):
         return whole
 
     def scaled(self, share: float | Tensor) -> Truth:
-        """The values times a number, or times one for each point (B,)."""
+        """The values multiplied by one number, or by one number for each point (B,)."""
         return self._replace(values=self.values * (share[self.rows] if isinstance(share, Tensor) else share))
 
     def plus(self, other: Truth) -> Truth:
@@ -79,14 +80,10 @@ class Targets(nn.Module):
         super().__init__()
         Y = Y.tocsr()
         Y.sort_indices()
-        self.bags, self.width = Bags.of(Y.astype(np.float32)), Y.shape[1]
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Targets:
-        self.bags = self.bags.apply(fn)
-        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.rows, self.width = Held(Bags.of(Y.astype(np.float32))), Y.shape[1]
 
     def of(self, points: Tensor) -> Truth:
-        """Those of some points (B,)."""
-        taken = self.bags.take(points)
+        """The targets of some points (B,)."""
+        taken = self.rows.value.take(points)
         rows = torch.repeat_interleave(torch.arange(len(points), device=points.device), taken.ptr.diff())
         return Truth(rows, taken.words, taken.weights, (len(points), self.width))

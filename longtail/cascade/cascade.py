@@ -1,0 +1,241 @@
+"""The one cascade: an encoder and levels from coarse to fine, as the training loop sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from longtail.cascade.joins import Join, Path
+from longtail.cascade.mixing import Mixing
+from longtail.cascade.points import Points
+from longtail.encoders.encoder import Encoder
+from longtail.encoders.export import Exported
+from longtail.encoders.held import Held
+from longtail.encoders.table import Table
+from longtail.labels.tree import LabelTree
+from longtail.scoring.candidates import Below, Scored
+from longtail.scoring.level import Level
+from longtail.scoring.targets import Targets, Truth
+from longtail.train.learner import Figures, Learner
+from longtail.train.phase import Phase, Structure
+
+BLOCK = 4096  # points encoded at a time, outside of training steps
+
+
+class Cascade(Learner):
+    """Levels 0, …, T − 1 over one encoder; level T − 1, the last that any phase trains, is that of the labels.
+
+    A recipe's phases build what they train: `set_tree` takes up clusters of labels, `set_level` puts classifiers in
+    place. `join` says how the scores of levels become one in prediction.
+    """
+
+    encoder: Any  # an `Encoder`; recipes know of which kind
+    label_known: Tensor  # (L,): whether a label has a text with known words
+
+    def __init__(
+        self,
+        points: Points,
+        encoder: Encoder,
+        phases: Sequence[Phase],
+        seed: int = 0,
+        mixing: Mixing | None = None,
+    ):
+        super().__init__()
+        self.data, self.encoder, self.phases, self.points = points, encoder, phases, len(points)
+        self.seed, self.mixing = seed, mixing
+        self.depth = 1 + max((t for phase in phases for t in phase.levels), default=0)  # T
+        self.join: Join = Path()
+        self.kept: dict[str, Any] = {}  # what a recipe computes once and needs in several phases
+        self.tree: LabelTree | None = None
+        self.tokens = Held(points.tokens)
+        self.label_tokens = None if points.label_tokens is None else Held(points.label_tokens)
+        if points.label_rows is not None:
+            self.register_buffer("label_known", torch.from_numpy(points.label_known()), persistent=False)  # (L,)
+        self.levels = nn.ModuleDict()
+        self._targets = nn.ModuleDict({self._key(self.depth - 1): Targets(points.Y)})
+        self._ignored = nn.ModuleDict()
+        if points.ignore is not None:
+            self._ignored[self._key(self.depth - 1)] = Targets(points.ignore)
+
+    @staticmethod
+    def _key(t: int) -> str:
+        return str(t)
+
+    # --- what phases build
+
+    def set_tree(self, structure: Structure) -> LabelTree:
+        """Take up the tree of a structure (see `tree_structure`): its clusters become targets of the levels above.
+
+        A cluster all of whose labels are ignored for a point is ignored too.
+        """
+        self.tree = tree = tree_of(structure)
+        if len(tree.levels) != self.depth:
+            raise ValueError(f"a tree of {len(tree.levels)} levels for a cascade of {self.depth}")
+        for t in range(self.depth - 1):
+            self._targets[self._key(t)] = Targets(tree.targets(self.data.Y, t))
+            self.register_buffer(f"above{t}", torch.from_numpy(tree.nodes(t)), persistent=False)  # (L,)
+            if self.data.ignore is not None:
+                ignored = tree.counts(self.data.ignore, t)
+                ignored.data = (ignored.data == np.diff(tree.levels[t])[ignored.indices]).astype(np.float32)
+                ignored.eliminate_zeros()
+                self._ignored[self._key(t)] = Targets(ignored)
+        return tree
+
+    def set_level(self, t: int, level: Level) -> None:
+        """Put a level in its place."""
+        self.levels[self._key(t)] = level
+
+    def drop_level(self, t: int) -> None:
+        """Throw the classifiers of a level away."""
+        self.levels.pop(self._key(t))
+
+    def level(self, t: int) -> Level:
+        """The classifiers of level t."""
+        found = self.levels[self._key(t)]
+        if not isinstance(found, Level):
+            raise TypeError(f"level {t} is a {type(found).__name__}")
+        return found
+
+    def has_level(self, t: int) -> bool:
+        """Whether level t has classifiers."""
+        return self._key(t) in self.levels
+
+    def below(self, t: int, beam: int) -> Below:
+        """Candidates of level t: children of the best `beam` nodes of the level above."""
+        return Below(self.known_tree(), t, beam)
+
+    def known_tree(self) -> LabelTree:
+        """The tree, which some phase must have set."""
+        if self.tree is None:
+            raise RuntimeError("there are no clusters yet: a phase must build them first")
+        return self.tree
+
+    def size(self, t: int) -> int:
+        """K_t, the number of nodes of a level."""
+        return self.data.labels if t == self.depth - 1 else len(self.known_tree().levels[t]) - 1
+
+    def bias_of_shares(self, t: int) -> Table:
+        """Biases (K_t, 1) begun at the log odds with which a point belongs to each node.
+
+        From zero, the first hundreds of steps would only teach that nearly all nodes are wrong.
+        """
+        shares = np.asarray(self.known_tree().targets(self.data.Y, t).sum(0)).ravel() / self.points
+        return log_odds(shares, 0.5 / self.points)
+
+    def bias_of_candidates(self, t: int, candidates: int) -> Table:
+        """Biases (K_t, 1) begun at the log odds with which one of so many candidates is true, the same for all."""
+        K, true = self.size(t), self.data.Y.sum() / max(self.points, 1)
+        return log_odds(np.full(K, true / max(candidates, 1)), 0.5 / K)
+
+    # --- training
+
+    def forward(self, points: Tensor, phase: Phase, done: float) -> tuple[Tensor, Figures]:
+        """The losses of the phase's levels, each times its weight, added up; and the recall of shortlists."""
+        truths = {t: self.targets(t).of(points) for t in phase.levels}
+        ignored = {t: found for t in phase.levels if (found := self.ignored(t, points)) is not None}
+        embedded = self.encoder.embed(self.tokens.value.take(points))
+        if self.mixing is not None:
+            embedded, truths, ignored = self.mixing.apply(self, points, embedded, truths, ignored)
+        detached = frozenset(self.level(t).feature for t, share in phase.detached if done < share)
+        features = self.encoder.encode(embedded, detached)
+        figures: Figures = {}
+        loss = torch.zeros((), device=points.device)
+        above: Scored | None = None
+        for t in phase.levels:
+            level = self.level(t)
+            listed = level.candidates(points, truths[t], above)
+            logits = level.logits(features, listed.nodes)  # (B, C), or (B, K) where all nodes are candidates
+            if listed.nodes is None:
+                own = level.loss.of_all(logits, truths[t], ignored.get(t))
+            else:
+                targets = truths[t].at(listed.nodes) if listed.targets is None else listed.targets
+                counted = listed.counted
+                if t in ignored:
+                    counted = ignored[t].at(listed.nodes).eq_(0).mul_(counted)
+                own = level.loss(logits, targets, counted)
+                figures[self.recall_name(t)] = listed.recall
+            loss = loss + level.weight * own
+            above = Scored(listed.nodes, logits, truths[t])
+        return loss, figures
+
+    def recall_name(self, t: int) -> str:
+        """The name of a level's shortlist recall among the figures; that of the labels has no number."""
+        return "shortlist recall" if t == self.depth - 1 else f"shortlist recall of level {t}"
+
+    def targets(self, t: int) -> Targets:
+        """Y on level t."""
+        found = self._targets[self._key(t)]
+        if not isinstance(found, Targets):
+            raise TypeError(f"the targets of level {t} are a {type(found).__name__}")
+        return found
+
+    def ignored(self, t: int, points: Tensor) -> Truth | None:
+        """The pairs of points and nodes of level t that count neither way; None if the corpus has no such pairs."""
+        if self._key(t) not in self._ignored:
+            return None
+        found: Truth = self._ignored[self._key(t)].of(points)  # type: ignore[operator]
+        return found
+
+    def nodes_of(self, labels: Tensor, t: int) -> Tensor:
+        """The node of level t that each label belongs to: the label itself on the last level."""
+        return labels if t == self.depth - 1 else self.get_buffer(f"above{t}")[labels]
+
+    # --- between phases
+
+    def blocks(self) -> Iterator[Tensor]:
+        """The numbers of all training points, some at a time."""
+        device = next(iter(self.tokens.buffers())).device
+        yield from torch.arange(self.points, device=device).split(BLOCK)
+
+    @torch.no_grad()
+    def features(self, name: str) -> NDArray[np.float32]:
+        """A feature of all training points (N, d)."""
+        self.eval()
+        tokens = self.tokens.value
+        return torch.cat([self.encoder(tokens.take(p))[name].cpu() for p in self.blocks()]).float().numpy()
+
+    @torch.no_grad()
+    def best_nodes(self, t: int, beam: int) -> NDArray[np.int32]:
+        """The `beam` best nodes of level t for each training point (N, beam)."""
+        self.eval()
+        found, level, tokens = [], self.level(t), self.tokens.value
+        for points in self.blocks():
+            logits = level.logits(self.encoder(tokens.take(points)))  # (B, K_t)
+            found.append(logits.topk(min(beam, logits.shape[1])).indices.int())
+        return torch.cat(found).cpu().numpy()
+
+    # --- afterwards
+
+    @torch.no_grad()
+    def export(self) -> Exported:
+        """Encoder, levels and join as arrays: what prediction needs (cascade/served.py)."""
+        self.eval()
+        encoder, join = self.encoder.export(), self.join.export()
+        levels = [self.level(t).export() for t in range(self.depth) if self.has_level(t)]
+        arrays = encoder.under("encoder") | join.under("join")
+        for t, level in enumerate(levels):
+            arrays |= level.under(f"level{t}")
+        return Exported(arrays, {"encoder": encoder.meta, "levels": [lv.meta for lv in levels], "join": join.meta})
+
+
+def tree_structure(tree: LabelTree) -> Structure:
+    """A tree as the arrays of a phase's structure: the order of labels, and the ends of each level's clusters."""
+    return {"order": tree.order} | {f"level{t}": ends for t, ends in enumerate(tree.levels[:-1])}
+
+
+def tree_of(structure: Structure) -> LabelTree:
+    """The reverse of `tree_structure`."""
+    order = structure["order"]
+    ends = [structure[f"level{t}"] for t in range(sum(name.startswith("level") for name in structure))]
+    return LabelTree(order, (*ends, np.arange(len(order) + 1)))
+
+
+def log_odds(shares: NDArray[np.floating[Any]], least: float) -> Table:
+    """log(p / (1 − p)) as a table of one column, p held between `least` and a half."""
+    p = np.clip(shares, min(least, 0.5), 0.5)
+    return Table(torch.from_numpy(np.log(p / (1 - p)).astype(np.float32))[:, None])

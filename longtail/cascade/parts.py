@@ -1,0 +1,67 @@
+"""The parts that recipes of cascades are put together from, in one place. Needs torch.
+
+A recipe file is read without torch too, so it names this module lazily (core/lazy.py) and writes `parts.Phase`.
+"""
+
+from longtail.cascade.cascade import Cascade, tree_structure
+from longtail.cascade.joins import Last, Parent, Path, Walk
+from longtail.cascade.near import Near, Nearby
+from longtail.cascade.points import Points
+from longtail.data.sparse import normalise_rows
+from longtail.encoders.bag import BagEncoder, Bags
+from longtail.encoders.inception import Inception
+from longtail.encoders.sequence import SequenceEncoder
+from longtail.encoders.table import Table
+from longtail.labels.graph import normalised, walk
+from longtail.labels.represent import centroids, largest, pifa
+from longtail.labels.tree import LabelTree
+from longtail.scoring.candidates import All, Below, Static
+from longtail.scoring.level import Dot, Level
+from longtail.scoring.losses import BCE
+from longtail.scoring.weights import Blended, Free, FromGraph, FromText, Gated, LabelWeights
+from longtail.search.dense import unit
+from longtail.train.phase import Group, Phase, Refresh, Structure
+from longtail.train.plan import Clustered, Shuffled
+
+__all__ = [
+    "BCE",
+    "All",
+    "BagEncoder",
+    "Bags",
+    "Below",
+    "Blended",
+    "Cascade",
+    "Clustered",
+    "Dot",
+    "Free",
+    "FromGraph",
+    "FromText",
+    "Gated",
+    "Group",
+    "Inception",
+    "LabelTree",
+    "LabelWeights",
+    "Last",
+    "Level",
+    "Near",
+    "Nearby",
+    "Parent",
+    "Path",
+    "Phase",
+    "Points",
+    "Refresh",
+    "SequenceEncoder",
+    "Shuffled",
+    "Static",
+    "Structure",
+    "Table",
+    "Walk",
+    "centroids",
+    "largest",
+    "normalise_rows",
+    "normalised",
+    "pifa",
+    "tree_structure",
+    "unit",
+    "walk",
+]

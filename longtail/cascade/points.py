@@ -1,0 +1,67 @@
+"""The training points of a cascade, as its encoder reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.core.labels import Labels
+from longtail.core.progress import Progress
+from longtail.data.dataset import Dataset
+from longtail.encoders.bag import Bags
+from longtail.encoders.reader import Reader
+from longtail.encoders.sequence import Sequences, tfidf_of
+
+
+@dataclass(frozen=True)
+class Points:
+    """N points and L labels, with label texts if there are any, and pairs that count neither way."""
+
+    reader: Reader
+    tokens: Bags | Sequences  # (N)
+    rows: sp.csr_matrix  # (N, V): TF-IDF of the points
+    Y: sp.csr_matrix  # (N, L), soft targets in (0, 1]
+    ignore: sp.csr_matrix | None = None  # (N, L)
+    label_tokens: Bags | Sequences | None = None  # (L): label texts as the encoder reads texts
+    label_rows: sp.csr_matrix | None = None  # (L, V): TF-IDF of the label texts
+
+    @classmethod
+    def read(cls, reader: Reader, data: Dataset, labels: Labels, progress: Progress | None = None) -> Points:
+        """Points and label texts through a reader."""
+        tokens, rows = tokens_of(reader, reader.read(data.texts, cached=True, progress=progress))
+        label_tokens, label_rows = None, None
+        if labels.texts is not None:
+            read = reader.read(labels.texts, cached=True, progress=progress)
+            label_tokens, label_rows = tokens_of(reader, read)
+        ignore = None if data.ignore is None else sp.csr_matrix(data.ignore, dtype=np.float32)
+        return cls(reader, tokens, rows, data.truth(), ignore, label_tokens, label_rows)
+
+    def __len__(self) -> int:
+        return int(self.Y.shape[0])
+
+    @property
+    def labels(self) -> int:
+        """L."""
+        return int(self.Y.shape[1])
+
+    @property
+    def texts(self) -> sp.csr_matrix:
+        """`label_rows` (L, V), for systems that need label texts."""
+        if self.label_rows is None:
+            raise RuntimeError("this system needs label texts; its recipe should have refused the corpus")
+        return self.label_rows
+
+    def label_known(self) -> NDArray[np.bool_]:
+        """Whether each label has a text with known words (L,)."""
+        return np.diff(self.texts.indptr) > 0
+
+
+def tokens_of(reader: Reader, read: Any) -> tuple[Bags | Sequences, sp.csr_matrix]:
+    """What a reader gives, as tensors for an encoder and as TF-IDF rows: one of the two is what it gives."""
+    if sp.issparse(read):
+        return Bags.of(read), read
+    return Sequences.of(read), tfidf_of(read, len(reader))

@@ -1,0 +1,121 @@
+"""What the recipes of cascades share: how texts are read, where word vectors begin, how a model is made.
+
+Importing this file needs no torch: recipes are listed and saved models opened without it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from longtail.core.labels import Labels
+from longtail.core.model import Model
+from longtail.core.parameters import param, param_of
+from longtail.core.run import Run
+from longtail.core.texts import Texts
+from longtail.data.dataset import Dataset
+from longtail.encoders.tfidf import TfidfParameters
+from longtail.train.network import NetworkRecipe
+from longtail.train.schedule import Schedule
+
+if TYPE_CHECKING:
+    from longtail.cascade.cascade import Cascade
+    from longtail.cascade.mixing import Mixing
+    from longtail.cascade.points import Points
+    from longtail.encoders.reader import Reader
+    from longtail.encoders.table import Table
+    from longtail.train.phase import Group
+
+
+@dataclass(frozen=True)
+class CascadeRecipe(NetworkRecipe):
+    """A network with levels from few clusters to all labels. A subclass implements `reader_of` and `network`."""
+
+    dimension: int = param(300, "dimensions of word vectors", at_least=1)
+    vectors: Literal["learnt", "glove"] = param("learnt", "word vectors to begin with; glove's dimension is 50")
+    min_texts: int = param_of(TfidfParameters, "min_texts")
+    limit: int | None = param_of(TfidfParameters, "limit")
+    schedule: Schedule = param("constant", "how the learning rate changes within a phase")  # noqa: RUF009
+    warmup: int = param(0, "steps in which the rate rises from 0 at first (not of one-cycle)", at_least=0)
+
+    @classmethod
+    def model_class(cls) -> type[Model]:
+        """Networks are saved as, and opened by, CascadeModel."""
+        from longtail.cascade.model import CascadeModel
+
+        return CascadeModel
+
+    def read(self, data: Dataset, labels: Labels, run: Run) -> Points:
+        """Points and label texts, through a reader learnt from both."""
+        from longtail.cascade.points import Points
+
+        texts = data.texts if labels.texts is None else data.texts + labels.texts
+        return Points.read(self.reader_of(texts, run), data, labels, run.progress)
+
+    @abstractmethod
+    def reader_of(self, texts: Texts, run: Run) -> Reader:
+        """A reader whose vocabulary is learnt from these texts."""
+
+    def word_vectors(self, reader: Reader) -> Table:
+        """E (V, D) as training begins."""
+        import torch
+
+        from longtail.encoders.table import Table
+
+        if self.vectors == "glove":
+            from longtail.encoders.vectors import glove, vectors_for
+
+            known = glove(f"{self.kind} with vectors=glove")
+            return Table(torch.from_numpy(vectors_for(reader.names(), known)))
+        return Table.random(len(reader), self.dimension, self.dimension**-0.5)
+
+    def group(self, modules: str, lr: float) -> Group:
+        """What a phase trains, at this rate and by the recipe's schedule."""
+        from longtail.train.phase import Group
+
+        return Group(modules, lr, self.schedule, self.warmup)
+
+    def mixing(self) -> Mixing | None:
+        """How points are mixed in training, if `augment` asks for it."""
+        method = self.augment.method
+        if method not in ("mixup", "label-mixup"):
+            return None
+        from longtail.cascade.mixing import Mixing
+
+        return Mixing(method, self.augment.mix)
+
+    def model(self, read: Points, labels: Labels, learners: list[Cascade]) -> Model:  # type: ignore[override]
+        """The trained networks as arrays."""
+        from longtail.cascade.model import CascadeModel
+        from longtail.cascade.served import Network
+
+        return CascadeModel(self, labels, read.reader, [Network(*learner.export()) for learner in learners])
+
+
+@dataclass(frozen=True)
+class BagRecipe(CascadeRecipe):
+    """A cascade over bags of words: TF-IDF rows times a table of word vectors."""
+
+    def reader_of(self, texts: Texts, run: Run) -> Reader:
+        """TF-IDF of words."""
+        from longtail.encoders.reader import BagReader
+        from longtail.encoders.tfidf import Tfidf
+
+        return BagReader("tfidf", Tfidf.fit(texts, TfidfParameters(min_texts=self.min_texts, limit=self.limit))[0])
+
+
+@dataclass(frozen=True)
+class SequenceRecipe(CascadeRecipe):
+    """A cascade over sequences of words."""
+
+    length: int = param(32, "words of a text that are read", at_least=1)  # InceptionXML: 32 for titles
+    min_texts: int = param(1, "a word must occur in at least this many texts", at_least=1)
+
+    def reader_of(self, texts: Texts, run: Run) -> Reader:
+        """The numbers of the first `length` words."""
+        from longtail.encoders.reader import SequenceReader
+        from longtail.encoders.words import Words
+
+        words = Words.fit(texts, min_texts=self.min_texts, limit=self.limit, progress=run.progress)
+        return SequenceReader("words", words, self.length)

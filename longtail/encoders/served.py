@@ -1,0 +1,62 @@
+"""Encoders as a saved model runs them, found by their registered kind. A bag of words needs NumPy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.core.registry import Registry
+from longtail.encoders.export import Arrays
+
+Floats = NDArray[np.float32]
+LOWEST = np.float32(-80)  # e^80 is a float32, e^89 is not
+
+
+class Features(Protocol):
+    """Encoded texts → named features."""
+
+    def features(self, rows: Any) -> dict[str, Floats]:
+        """Rows of a reader (B texts) → features (B, d) by name."""
+        ...
+
+
+served_encoders: Registry[type[Features]] = Registry("encoder")
+served_encoders.add("bag", "longtail.encoders.served:BagFeatures")
+served_encoders.add("inception", "longtail.encoders.inception_served:InceptionFeatures")
+
+
+class BagFeatures:
+    """`encoders.bag.BagEncoder` in NumPy: TF-IDF rows (B, V) → residual blocks of Σ_w x_w E_w."""
+
+    def __init__(self, arrays: Arrays, meta: Mapping[str, Any]):
+        self.arrays, self.forms = arrays, meta["residuals"]
+        self.tables = {name: f"E.{name}" if f"E.{name}" in arrays else "E" for name in self.forms}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, meta: Mapping[str, Any]) -> BagFeatures:
+        """From what `BagEncoder.export` gave."""
+        return cls(arrays, meta)
+
+    def features(self, rows: sp.csr_matrix) -> dict[str, Floats]:
+        """One feature (B, D) for each residual block."""
+        v = {E: np.asarray(rows @ self.arrays[E], np.float32) for E in set(self.tables.values())}  # (B, D) each
+        return {name: self._residual(v[self.tables[name]], name, form) for name, form in self.forms.items()}
+
+    def _residual(self, v: Floats, name: str, form: str) -> Floats:
+        """The formulas of `encoders.residual`."""
+        W, change, keep = (self.arrays[f"residual.{name}.{part}"] for part in ("weight", "change", "keep"))
+        b = self.arrays.get(f"residual.{name}.bias", 0)
+        if form == "astec":
+            return np.asarray(np.maximum(v @ W.T + b, 0) + v, np.float32)
+        if form == "decaf":
+            return sigmoid(change) * (np.maximum(v, 0) @ W.T + b) + sigmoid(keep) * v
+        return np.asarray(change * (np.maximum(v, 0) @ W.T + b) + v, np.float32)  # eclare
+
+
+def sigmoid(x: Floats) -> Floats:
+    """1 / (1 + e^−x) without overflow. It is never 0, so that unlikely labels still have an order."""
+    return np.asarray(1 / (1 + np.exp(-np.maximum(x, LOWEST))), np.float32)

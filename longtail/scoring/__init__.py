@@ -1,0 +1,1 @@
+"""What the torch engines share: targets, label weights, levels, candidates and losses (spec: engine.md)."""
