@@ -16,7 +16,6 @@ import longtail.recipes
 from longtail.cli.main import main
 from longtail.core.errors import ParameterError, UnsupportedError
 from longtail.core.run import Run
-from longtail.recipes import deep
 from longtail.train.settings import LoopParameters
 
 torch = pytest.importorskip("torch")
@@ -109,7 +108,7 @@ def fixed(monkeypatch: Any, before: float = 0.1, step: float = 0.01) -> list[flo
 
     monkeypatch.setattr(budget.Rehearsal, "measure", measure)
     clock = Clock()
-    monkeypatch.setattr(deep.time, "monotonic", clock)
+    monkeypatch.setattr(time, "monotonic", clock)
     return budgets
 
 

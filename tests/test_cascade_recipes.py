@@ -139,9 +139,9 @@ class Stage:
 def stages(name: str, corpus: Corpus, **changed: Any) -> Iterator[Stage]:
     """One phase after the other, each built on what the one before left; what it trains is moved at random."""
     recipe: Any = longtail.recipe(name, **{**SETTINGS[name], "dropout": 0.0, **changed})
-    prepared = recipe.prepare(corpus.train, corpus.labels, Run())
+    prepared = recipe.read(corpus.train, corpus.labels, Run())
     torch.manual_seed(1)
-    learner = recipe.learner(prepared, 0)
+    learner = recipe.network(prepared, 0)
     loop = Loop(learner, LoopParameters(batch=16), Run(device="cpu"))
     for number, phase in enumerate(learner.phases):
         learner.build(phase, learner.structure(phase))
@@ -207,8 +207,8 @@ def test_what_a_phase_trains(name: str, corpus: Corpus) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_where_biases_begin(name: str, corpus: Corpus) -> None:
     recipe: Any = longtail.recipe(name, **SETTINGS[name], **({} if name in BAGS else {"bias": True}))
-    prepared = recipe.prepare(corpus.train, corpus.labels, Run())
-    learner = recipe.learner(prepared, 0)
+    prepared = recipe.read(corpus.train, corpus.labels, Run())
+    learner = recipe.network(prepared, 0)
     for phase in learner.phases:
         learner.build(phase, learner.structure(phase))
         if phase.levels[0] == 0:
@@ -224,8 +224,8 @@ def test_where_biases_begin(name: str, corpus: Corpus) -> None:
 @pytest.mark.parametrize("name", ["decaf", "eclare", "inceptionxml-lf"])
 def test_where_free_rows_begin(name: str, corpus: Corpus) -> None:
     recipe: Any = longtail.recipe(name, **SETTINGS[name])
-    prepared = recipe.prepare(corpus.train, corpus.labels, Run())
-    learner = recipe.learner(prepared, 0)
+    prepared = recipe.read(corpus.train, corpus.labels, Run())
+    learner = recipe.network(prepared, 0)
     for phase in learner.phases:
         learner.build(phase, learner.structure(phase))
     E, Z = doubles(learner.encoder.E.weight), learner.corpus.texts.toarray()
@@ -287,7 +287,7 @@ def test_the_second_phase_of_inceptionxml_lf_goes_on_with_what_the_first_has_lea
     """Clusters' classifiers begin again; the encoders of label texts and of the graph do not (paper 000, A.4)."""
     found = []
     recipe: Any = longtail.recipe("inceptionxml-lf", **SETTINGS["inceptionxml-lf"])
-    learner = recipe.learner(recipe.prepare(corpus.train, corpus.labels, Run()), 0)
+    learner = recipe.network(recipe.read(corpus.train, corpus.labels, Run()), 0)
     for phase in learner.phases:
         learner.build(phase, learner.structure(phase))
         parts = learner.level(1).weights.parts

@@ -189,8 +189,8 @@ def test_all_deep_recipes_pass_it_on(name: str) -> None:
     made: Any = longtail.recipe(name, augment="mixup", **{"augment.mix": 0.7}, dimension=64)
     assert made.mixing() == Mixing("mixup", 0.7) and longtail.recipe(name).mixing() is None  # type: ignore[attr-defined]
     corpus = topic_corpus(60)
-    prepared = made.prepare(corpus.train, corpus.labels, Run())
-    assert made.learner(prepared, 0).mixing == Mixing("mixup", 0.7)
+    prepared = made.read(corpus.train, corpus.labels, Run())
+    assert made.network(prepared, 0).mixing == Mixing("mixup", 0.7)
 
 
 def test_the_points_stay_as_they_are() -> None:

@@ -22,6 +22,7 @@ from longtail.core.run import Run  # noqa: E402
 from longtail.data.corpus import Corpus  # noqa: E402
 from longtail.data.write import write  # noqa: E402
 from longtail.train import memory  # noqa: E402
+from longtail.train.fit import trains_again  # noqa: E402
 from longtail.train.learner import Phase, steps_of  # noqa: E402
 from longtail.train.loop import Averages, Loop, batch_of, share_of  # noqa: E402
 from longtail.train.settings import LoopParameters  # noqa: E402
@@ -44,7 +45,7 @@ def _not_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def learner_of(name: str, corpus: Corpus, **changed: Any) -> Any:
     recipe: Any = longtail.recipe(name, **{**SETTINGS[name], "dropout": 0.0, **changed})
     torch.manual_seed(0)
-    return recipe.learner(recipe.prepare(corpus.train, corpus.labels, Run()), 0)
+    return recipe.network(recipe.read(corpus.train, corpus.labels, Run()), 0)
 
 
 def gradients(loop: Loop, number: int, step: int) -> dict[str, torch.Tensor]:
@@ -193,13 +194,13 @@ def test_patience_keeps_the_best(corpus: Corpus) -> None:
     learner = learner_of("decaf", corpus, epochs=6)
     states = []
 
-    def watch() -> float:
+    def watch() -> dict[str, float]:
         states.append({name: tensor.clone() for name, tensor in learner.state_dict().items()})
-        return next(scores)
+        return {"mean": next(scores)}
 
     loop = Loop(learner, LoopParameters(batch=20, min_steps=1, patience=3), Run(device="cpu"), watch=watch)
     history = loop.train()
-    assert [row["validation"] for row in history if "validation" in row] == [10, 30, 20, 29, 5]
+    assert [row["validation"]["mean"] for row in history if "validation" in row] == [10, 30, 20, 29, 5]
     assert all(torch.equal(tensor, states[1][name]) for name, tensor in learner.state_dict().items())
 
 
@@ -332,9 +333,9 @@ def test_patience_keeps_the_network_that_it_chose() -> None:
     corpus = topic_corpus(60)
     split = corpus.with_validation(0)
     plain, patient = (longtail.recipe("decaf", **SETTINGS["decaf"], **more) for more in ({}, {"patience": 1}))
-    again = [recipe.trained_again(corpus, split, Run()) for recipe in (plain, patient)]  # type: ignore[attr-defined]
+    again = [trains_again(recipe, corpus, split, Run()) for recipe in (plain, patient)]  # type: ignore[arg-type]
     assert again == [True, False]
-    assert patient.trained_again(corpus, split, Run(train_on_dev=True))  # type: ignore[attr-defined]
+    assert trains_again(patient, corpus, split, Run(train_on_dev=True))  # type: ignore[arg-type]
 
 
 def test_a_rate_can_rise_at_first(corpus: Corpus) -> None:

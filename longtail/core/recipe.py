@@ -29,7 +29,7 @@ class Recipe(Parameters):
     paper: ClassVar[str] = "–"
     needs: ClassVar[tuple[str, ...]] = ()
     version: ClassVar[int] = 1  # raised when the same settings train another model: what was measured before is void
-    keeps_to: ClassVar[frozenset[str]] = frozenset()  # of `Run`: "device", "budget", "resume"
+    supports: ClassVar[frozenset[str]] = frozenset()  # of `Run`: "device", "budget", "resume"
     presets: ClassVar[dict[str, dict[str, Any]]] = {}  # settings that go together, by name
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -60,7 +60,7 @@ class Recipe(Parameters):
         """Refuse circumstances this recipe cannot keep to, by name."""
         asked = {"budget": run.budget is not None, "resume": run.resume, "device": run.device not in ("auto", "cpu")}
         for name, given in asked.items():
-            if given and name not in self.keeps_to:
+            if given and name not in self.supports:
                 raise UnsupportedError(f"{self.kind} has no use for {name}: leave --{name} out")
         if run.resume and run.folder is None:
             raise ParameterError("to resume a training, say where it was to be saved: --out MODEL, or Run(folder=…)")

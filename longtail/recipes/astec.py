@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.parameters import param
-from longtail.core.run import Run
 from longtail.data.dataset import Dataset
 from longtail.metrics import depth, evaluate
-from longtail.recipes.bags import BagRecipe, Read
-from longtail.recipes.refit import chosen_by
+from longtail.recipes.bags import BagRecipe, Read, mixing_of
+from longtail.train.validation import chosen_by
 
 if TYPE_CHECKING:
     from longtail.train.learner import Learner
@@ -67,7 +65,7 @@ class Astec(BagRecipe):
     epochs: int = param(15, "of phase III", at_least=1)
     lr: float = param(1e-3, "its learning rate", above=0.0)
 
-    def learner(self, prepared: Read, seed: int) -> Learner:
+    def network(self, read: Read, seed: int) -> Learner:
         """The network and its phases."""
         from longtail.cascade.astec import AstecNetwork, Shape
         from longtail.labels.graph import normalised, walk
@@ -78,21 +76,20 @@ class Astec(BagRecipe):
             Phase("surrogate", self.surrogate_epochs, self.surrogate_lr, (0,), None, self.schedule, self.warmup),
             Phase("labels", self.epochs, self.lr, (1,), label, self.schedule, self.warmup),
         ]
-        graph = normalised(walk(prepared.Y, seed=seed))
+        graph = normalised(walk(read.Y, seed=seed))
         # of few points only so many are near: votes of nearly all would be popularity
-        neighbours = min(self.neighbours, max(1, prepared.X.shape[0] // NEAR))
+        neighbours = min(self.neighbours, max(1, read.X.shape[0] // NEAR))
         shape = Shape(self.clusters, neighbours, self.shortlist, self.dropout, seed, graph)
-        return AstecNetwork(self.corpus(prepared), self.words(prepared), phases, shape, self.mixing())
+        return AstecNetwork(self.corpus(read), self.words(read), phases, shape, mixing_of(self.augment))
 
-    def train_watched(self, data: Dataset, labels: Labels, validation: Dataset | None, run: Run) -> Model:
-        """β last: the networks stay as they are."""
-        model: Any = super().train_watched(data, labels, validation, run)
+    def finish(self, model: Any, validation: Dataset | None) -> Model:
+        """Choose β on the validation part, unless it is given; the networks stay as they are."""
         beta = 0.5 if self.beta is None else self.beta
         if self.beta is None and validation is not None:
             beta = best_beta(model, validation)
         model.set_beta(beta)
         model.recipe = replace(model.recipe, beta=beta)
-        return model
+        return cast(Model, model)
 
 
 def best_beta(model: Any, validation: Dataset) -> float:

@@ -9,13 +9,13 @@ import logging
 from dataclasses import dataclass
 
 from longtail.augment import Augmentation
+from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.parameters import param
 from longtail.core.run import Run
-from longtail.data.corpus import Corpus
-from longtail.recipes.deciding import DecidingRecipe
-from longtail.recipes.refit import refuse_mixing
+from longtail.data.dataset import Dataset
 from longtail.recipes.xr_linear import XRLinear
+from longtail.train.recipe import TrainedRecipe
 
 log = logging.getLogger("longtail")
 # by the mean of P@1, P@5, PSP@1 and PSP@5 on the validation part of debian-related, augment=self: one tree 28.6, three
@@ -24,7 +24,7 @@ TREES, PRUNE = 3, 0.05
 
 
 @dataclass(frozen=True)
-class Auto(DecidingRecipe):
+class Auto(TrainedRecipe):
     """Trains `xr-linear` with three trees, and decides on the validation part what label texts add to what is learnt.
 
     The model is saved as what was chosen; `longtail info` and `longtail train` say what that is.
@@ -32,21 +32,24 @@ class Auto(DecidingRecipe):
 
     name = "auto"
     title = "the default: xr-linear, augmented as is best on the validation part"
-    keeps_to = XRLinear.keeps_to
+    supports = XRLinear.supports
     other_parameters = " Name the recipe whose parameter you mean, as --recipe xr-linear."
 
     augment: Augmentation = param(  # noqa: RUF009
         Augmentation("auto"), "more training points, most often from label texts (docs/augment.md)"
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_mixing(self.augment, self.kind)
-
-    def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
-        """Train the recipe that was picked."""
-        log.info("auto: training the recipe 'xr-linear' with augment=%s", self.augment.spelled)
-        chosen = XRLinear(
+    def picked(self) -> XRLinear:
+        """The recipe that is trained."""
+        return XRLinear(
             calibration=self.calibration, cut_off=self.cut_off, augment=self.augment, trees=TREES, prune=PRUNE
         )
-        return chosen.fit(corpus, run)
+
+    def on_trial(self) -> TrainedRecipe:
+        """What the recipe that was picked is tried with."""
+        return self.picked().on_trial()
+
+    def train(self, data: Dataset, labels: Labels, run: Run, validation: Dataset | None = None) -> Model:
+        """A model of the recipe that was picked."""
+        log.info("auto: training the recipe 'xr-linear' with augment=%s", self.augment.spelled)
+        return self.picked().train(data, labels, run, validation)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from longtail.augment import Augmentation
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.parameters import param, param_of
 from longtail.core.run import Run
 from longtail.data.dataset import Dataset
 from longtail.encoders.tfidf import Tfidf, TfidfParameters
-from longtail.recipes.deep import DeepRecipe
+from longtail.train.network import NetworkRecipe
 
 if TYPE_CHECKING:
+    from longtail.cascade.mixing import Mixing
     from longtail.cascade.network import Corpus
     from longtail.encoders.table import Table
     from longtail.train.learner import Learner
@@ -33,9 +35,10 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BagRecipe(DeepRecipe):
+class BagRecipe(NetworkRecipe):
     """A network over TF-IDF-weighted word vectors."""
 
+    dimension: int = param(300, "of word vectors", at_least=1)
     min_texts: int = param_of(TfidfParameters, "min_texts")
     limit: int | None = param_of(TfidfParameters, "limit")
     vectors: Literal["learnt", "glove"] = param("learnt", "word vectors to begin with; glove's dimension is 50")
@@ -51,7 +54,7 @@ class BagRecipe(DeepRecipe):
 
         return CascadeModel
 
-    def prepare(self, data: Dataset, labels: Labels, run: Run) -> Read:
+    def read(self, data: Dataset, labels: Labels, run: Run) -> Read:
         """The words of points and label texts; their TF-IDF."""
         settings = TfidfParameters(min_texts=self.min_texts, limit=self.limit)
         texts = labels.texts
@@ -84,12 +87,21 @@ class BagRecipe(DeepRecipe):
             return Table(torch.from_numpy(vectors_for(words, glove(f"{self.kind} with vectors=glove"))))
         return Table.random(len(read.reader), self.dimension, self.dimension**-0.5)
 
-    def model(self, prepared: Read, labels: Labels, learners: list[Learner]) -> Model:
+    def model(self, read: Read, labels: Labels, learners: list[Learner]) -> Model:
         """The networks as arrays."""
         from longtail.cascade.model import Cascaded, CascadeModel
 
         parts = [Cascaded(*served(learner)) for learner in learners]
-        return CascadeModel(self, labels, prepared.reader, parts)
+        return CascadeModel(self, labels, read.reader, parts)
+
+
+def mixing_of(augmentation: Augmentation) -> Mixing | None:
+    """How a network mixes points in training, if the augmentation is of that kind."""
+    if not augmentation.of_embeddings:
+        return None
+    from longtail.cascade.mixing import Mixing
+
+    return Mixing(augmentation.method, augmentation.mix)  # type: ignore[arg-type]
 
 
 def served(learner: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from longtail.core.parameters import param
-from longtail.recipes.bags import BagRecipe, Read
+from longtail.recipes.bags import BagRecipe, Read, mixing_of
 
 if TYPE_CHECKING:
     from longtail.train.learner import Learner, Phase
@@ -64,9 +64,9 @@ class Decaf(BagRecipe):
             Phase("labels", self.epochs, self.lr, (1,), label, self.schedule, self.warmup),
         ]
 
-    def learner(self, prepared: Read, seed: int) -> Learner:
+    def network(self, read: Read, seed: int) -> Learner:
         """The network and its phases."""
         from longtail.cascade.shallow import Shallow, Shape
 
         shape = Shape("decaf", self.clusters, self.beam, self.dropout, seed)
-        return Shallow(self.corpus(prepared), self.words(prepared), self.phases(), shape, self.mixing())
+        return Shallow(self.corpus(read), self.words(read), self.phases(), shape, mixing_of(self.augment))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.core.parameters import param
-from longtail.recipes.bags import Read
+from longtail.recipes.bags import Read, mixing_of
 from longtail.recipes.decaf import Decaf
 from longtail.recipes.walked import WithGraph
 
@@ -33,10 +33,10 @@ class Eclare(WithGraph, Decaf):
     clusters: int = param(32768, "of labels", at_least=1)  # paper: 2^15 for 131K labels
     beam: int = param(50, "clusters whose labels are a point's shortlist", at_least=1)  # paper: 20 – 50
 
-    def learner(self, prepared: Read, seed: int) -> Learner:
+    def network(self, read: Read, seed: int) -> Learner:
         """The network and its phases."""
         from longtail.cascade.shallow import Shallow, Shape
 
-        graph = self.graph(prepared.Y, seed)
+        graph = self.graph(read.Y, seed)
         shape = Shape("eclare", self.clusters, self.beam, self.dropout, seed, graph)
-        return Shallow(self.corpus(prepared), self.words(prepared), self.phases(), shape, self.mixing())
+        return Shallow(self.corpus(read), self.words(read), self.phases(), shape, mixing_of(self.augment))

@@ -18,8 +18,8 @@ from longtail.core.model import Model
 from longtail.core.parameters import param
 from longtail.core.run import Run
 from longtail.data.dataset import Dataset
-from longtail.recipes.bags import served
-from longtail.recipes.deep import DeepRecipe
+from longtail.recipes.bags import mixing_of, served
+from longtail.train.network import NetworkRecipe
 
 if TYPE_CHECKING:
     from longtail.cascade.joint import Shape
@@ -42,7 +42,7 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True)
-class InceptionXML(DeepRecipe):
+class InceptionXML(NetworkRecipe):
     """Words of a title are channels of convolutions along the dimensions of their vectors (encoders/inception.py).
 
     One network with two tasks, trained together: clusters of labels, all of them; and labels, on those below the
@@ -67,6 +67,7 @@ class InceptionXML(DeepRecipe):
         }
     }
 
+    dimension: int = param(300, "of word vectors", at_least=1)
     length: int = param(32, "words of a text that are read", at_least=1)  # paper: 32 for titles
     min_texts: int = param(1, "a word must stand in at least this many texts", at_least=1)
     vectors: Literal["learnt", "glove"] = param("learnt", "word vectors to begin with; glove's dimension is 50")
@@ -85,7 +86,7 @@ class InceptionXML(DeepRecipe):
 
         return CascadeModel
 
-    def prepare(self, data: Dataset, labels: Labels, run: Run) -> Read:
+    def read(self, data: Dataset, labels: Labels, run: Run) -> Read:
         """Words of points and label texts, and where they stand."""
         from longtail.encoders.words import Words
 
@@ -138,7 +139,7 @@ class InceptionXML(DeepRecipe):
         """The part of training in which labels do not train the encoder: never all of it."""
         return self.detached / self.epochs if self.detached < self.epochs else DETACHED
 
-    def learner(self, prepared: Read, seed: int) -> Learner:
+    def network(self, read: Read, seed: int) -> Learner:
         """The network and its phase."""
         import torch
 
@@ -149,14 +150,14 @@ class InceptionXML(DeepRecipe):
         def sequences(words: NDArray[np.int32]) -> Sequences:
             return Sequences(torch.from_numpy(np.array(words)))
 
-        tokens = None if prepared.labels is None else sequences(prepared.labels)
+        tokens = None if read.labels is None else sequences(read.labels)
         known = None if tokens is None else (tokens.words > 0).any(1)
-        texts = None if prepared.labels is None else tfidf_of(prepared.labels, len(prepared.reader))
-        ignore = None if prepared.ignore is None else sp.csr_matrix(prepared.ignore, dtype=np.float32)
-        corpus = Corpus(sequences(prepared.words), prepared.Y, ignore, texts, tokens, known)
-        return Joint(corpus, self.encoder(prepared), self.phases(), self.shape(prepared, seed), self.mixing())
+        texts = None if read.labels is None else tfidf_of(read.labels, len(read.reader))
+        ignore = None if read.ignore is None else sp.csr_matrix(read.ignore, dtype=np.float32)
+        corpus = Corpus(sequences(read.words), read.Y, ignore, texts, tokens, known)
+        return Joint(corpus, self.encoder(read), self.phases(), self.shape(read, seed), mixing_of(self.augment))
 
-    def model(self, prepared: Read, labels: Labels, learners: list[Learner]) -> Model:
+    def model(self, read: Read, labels: Labels, learners: list[Learner]) -> Model:
         """The networks as arrays."""
         from longtail.cascade.model import Cascaded, CascadeModel
 
@@ -165,7 +166,7 @@ class InceptionXML(DeepRecipe):
         for learner in learners:
             arrays, meta = served(learner)
             parts.append(Cascaded(arrays, meta | {"inception": shape | {"D": int(arrays["E"].shape[1])}}))
-        return CascadeModel(self, labels, prepared.reader, parts)
+        return CascadeModel(self, labels, read.reader, parts)
 
     @property
     def routed(self) -> bool:

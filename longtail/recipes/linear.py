@@ -21,14 +21,14 @@ from longtail.labels.represent import combined, pifa, with_neighbours
 from longtail.labels.tree import LabelTree
 from longtail.linear.model import LinearModel
 from longtail.linear.train import LinearParameters, Training, train_ranker
-from longtail.recipes.refit import RefitRecipe
+from longtail.train.recipe import TrainedRecipe
 
 
 @dataclass(frozen=True)
-class LinearRecipe(RefitRecipe):
+class LinearRecipe(TrainedRecipe):
     """TF-IDF features (or those of the corpus), label trees (`tree`), linear classifiers on every level."""
 
-    keeps_to: ClassVar[frozenset[str]] = frozenset({"resume"})
+    supports: ClassVar[frozenset[str]] = frozenset({"resume"})
 
     negatives: Literal["tfn", "tfn+man"] = param_of(LinearParameters, "negatives")
     loss: Literal["squared-hinge", "logistic"] = param_of(LinearParameters, "loss")
@@ -79,7 +79,7 @@ class LinearRecipe(RefitRecipe):
         """One tree: augmentations that are better with one are better with several."""
         return replace(self, trees=1)
 
-    def train(self, data: Dataset, labels: Labels, run: Run) -> LinearModel:
+    def train(self, data: Dataset, labels: Labels, run: Run, validation: Dataset | None = None) -> LinearModel:
         """Encode, build the trees, solve their levels from the root down."""
         encoder = None
         if data.has_text:

@@ -31,10 +31,11 @@ from longtail.data.sparse import normalise_rows
 from longtail.encoders.tfidf import Tfidf, TfidfParameters
 from longtail.metrics import depth, evaluate
 from longtail.recipes.popular import accepts_of, label_shares, popular_labels
-from longtail.recipes.refit import RefitRecipe, chosen_by
 from longtail.search.sparse import SparseIndex
 from longtail.store import Saved, StoredModel
 from longtail.store.parts import pack_csr, unpack_csr
+from longtail.train.recipe import TrainedRecipe
+from longtail.train.validation import chosen_by
 
 GRID: dict[str, tuple[Any, ...]] = {  # in the order of Voting's fields
     "weighting": ("tfidf", "bm25"),
@@ -54,7 +55,7 @@ class Voting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Neighbours(RefitRecipe):
+class Neighbours(TrainedRecipe):
     """score(l | x) = (1 − α)·Σ_i w_i y_il / Σ_i w_i + α·sim(x, z_l)^p, over the m nearest training texts i.
 
     w_i = sim(x, x_i)^p; sim is the cosine of TF-IDF vectors, or BM25 relative to the best match. An ignored
@@ -114,7 +115,7 @@ class Neighbours(RefitRecipe):
         tried = GRID | idle
         return {name: tried[name] if getattr(self, name) is None else (getattr(self, name),) for name in GRID}
 
-    def train(self, data: Dataset, labels: Labels, run: Run) -> NeighboursModel:
+    def train(self, data: Dataset, labels: Labels, run: Run, validation: Dataset | None = None) -> NeighboursModel:
         """Count terms, and index the training points and the label texts."""
         return self.index(self.count(data, labels), data, labels)
 

@@ -21,12 +21,12 @@ from longtail.core.recipe import Recipe
 from longtail.core.run import Run
 from longtail.core.texts import Texts
 from longtail.data.dataset import Dataset
-from longtail.recipes.refit import RefitRecipe
 from longtail.store import Saved, StoredModel
+from longtail.train.recipe import TrainedRecipe
 
 
 @dataclass(frozen=True)
-class Popular(RefitRecipe):
+class Popular(TrainedRecipe):
     """Ranks labels by the share of training points that have them. What any system must beat."""
 
     name = "popular"
@@ -45,8 +45,8 @@ class Popular(RefitRecipe):
         """PopularModel."""
         return PopularModel
 
-    def train(self, data: Dataset, labels: Labels, run: Run) -> Model:
-        """Count."""
+    def train(self, data: Dataset, labels: Labels, run: Run, validation: Dataset | None = None) -> Model:
+        """Count how often each label occurs."""
         return PopularModel(self, labels, label_shares(data), accepts_of(data))
 
 

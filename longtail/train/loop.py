@@ -35,7 +35,12 @@ PRECISIONS = {"float32": "no", "bfloat16": "bf16"}  # by Accelerate's names; flo
 
 
 class Loop:
-    """One training. `watch`, where there is a validation part, gives the score by which `patience` decides."""
+    """One training.
+
+    `watch` scores the network on the validation part, after every epoch of the last phase; the score "mean" is what
+    `patience` decides by. To repeat an earlier training on other points, `planned` gives its steps of each phase (their
+    schedules follow from these) and `stop` after how many steps of all phases together it ended.
+    """
 
     def __init__(
         self,
@@ -43,10 +48,13 @@ class Loop:
         settings: LoopParameters,
         run: Run,
         key: str = "",
-        watch: Callable[[], float] | None = None,
+        watch: Callable[[], dict[str, float]] | None = None,
+        planned: list[int] | None = None,
+        stop: int | None = None,
     ):
         self.learner, self.settings, self.run, self.watch = learner, settings, run, watch
-        self.steps = steps_of(learner.phases, learner.points, settings)
+        self.steps = planned or steps_of(learner.phases, learner.points, settings)
+        self.stop = stop or sum(self.steps)
         self.checkpoint = Checkpoint(run.folder, key)
         self.structures: dict[str, Structure] = {}
         self.history: list[dict[str, Any]] = []
@@ -76,7 +84,8 @@ class Loop:
 
     def _phase(self, number: int, first: int) -> None:
         """The steps of a phase, from the first that is not yet done."""
-        phase, steps = self.learner.phases[number], self.steps[number]
+        phase, before = self.learner.phases[number], sum(self.steps[:number])
+        steps = min(self.steps[number], self.stop - before)
         if phase.name not in self.structures:
             seed_everything(self.run.seed, number, -1)
             self.structures[phase.name] = self.learner.structure(phase)
@@ -92,7 +101,7 @@ class Loop:
                 kept.give_back()
                 bar.advance()
                 if (step + 1) % per_epoch == 0 or step + 1 == steps:
-                    self._tell(phase, step // per_epoch, epoch)
+                    self._tell(phase, step // per_epoch, before + step + 1, epoch)
                     enough, epoch = self._enough(number), Averages()
                     if enough:
                         break
@@ -179,8 +188,9 @@ class Loop:
         unique, at = ids.unique(return_inverse=True)
         return unique, torch.zeros(len(unique), width, device=device).index_add_(0, at, grad)
 
-    def _tell(self, phase: Phase, epoch: int, sums: Averages) -> None:
-        row = {"phase": phase.name, "epoch": epoch + 1} | {n: round(x, 6) for n, x in sums.means().items()}
+    def _tell(self, phase: Phase, epoch: int, step: int, sums: Averages) -> None:
+        row = {"phase": phase.name, "epoch": epoch + 1, "step": step}
+        row |= {n: round(x, 6) for n, x in sums.means().items()}
         self.history.append(row)
         shown = ", ".join(f"{name} {value:.4g}" for name, value in row.items() if isinstance(value, float))
         log.info(
@@ -193,11 +203,13 @@ class Loop:
 
     def _enough(self, number: int) -> bool:
         """After an epoch of the last phase: whether validation has not become better for too long."""
-        if self.watch is None or self.settings.patience is None or number + 1 < len(self.learner.phases):
+        if self.watch is None or number + 1 < len(self.learner.phases):
             return False
-        score = self.watch()
-        self.history[-1]["validation"] = round(score, 3)
+        self.history[-1]["validation"] = scores = self.watch()
+        score = scores["mean"]
         log.info("validation: %.2f", score)
+        if self.settings.patience is None:
+            return False
         if score > self.best_score:
             self.best_score, self.waited = score, 0
             self.best = {name: tensor.detach().clone() for name, tensor in self.learner.state_dict().items()}
