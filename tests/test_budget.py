@@ -144,6 +144,10 @@ def test_networks_and_trials_share_it(monkeypatch: Any) -> None:
     budgets.clear()
     longtail.recipe("astec", **QUICK).fit(topic_corpus(200), Run(budget=4.0))
     assert budgets == [2.0]  # half of it was held out: there is a second training too
+    for refit, share in ((False, 4.0), (True, 2.0)):  # with patience only on request
+        budgets.clear()
+        longtail.recipe("astec", **QUICK, patience=9999, refit=refit).fit(topic_corpus(200), Run(budget=4.0))
+        assert budgets == [share]
     assert model.recipe.steps == 160  # type: ignore[attr-defined]
 
 
