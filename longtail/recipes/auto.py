@@ -18,16 +18,16 @@ from longtail.recipes.xr_linear import XRLinear
 from longtail.train.recipe import TrainedRecipe
 
 log = logging.getLogger("longtail")
-# by the mean of P@1, P@5, PSP@1 and PSP@5 on the validation part of debian-related, augment=self: one tree 28.6, three
-# 31.4, and with smaller weights kept (words of label texts are many and light) 31.9; a wider beam changes nothing
+# Mean of P@1, P@5, PSP@1 and PSP@5 on the validation part of debian-related, augment=self: one tree 28.6, three trees
+# 31.4; pruned less (label texts give many small weights) 31.9. A wider beam changes nothing.
 TREES, PRUNE = 3, 0.05
 
 
 @dataclass(frozen=True)
 class Auto(TrainedRecipe):
-    """Trains `xr-linear` with three trees, and decides on the validation part what label texts add to what is learnt.
+    """Trains `xr-linear` with three trees; the validation part decides how label texts are used in training.
 
-    The model is saved as what was chosen; `longtail info` and `longtail train` say what that is.
+    The saved model has the recipe that was picked; `longtail train` and `longtail info` show it.
     """
 
     name = "auto"
@@ -46,7 +46,7 @@ class Auto(TrainedRecipe):
         )
 
     def on_trial(self) -> TrainedRecipe:
-        """What the recipe that was picked is tried with."""
+        """A cheaper form of the recipe that was picked."""
         return self.picked().on_trial()
 
     def train(self, data: Dataset, labels: Labels, run: Run, validation: Dataset | None = None) -> Model:

@@ -30,5 +30,5 @@ class Parabel(ClusteredRecipe):
     leaf_size: int = param(100, "labels in a cluster, at most", at_least=2, at_most=100_000)  # paper: 100
 
     def tree(self, Z: sp.csr_matrix, labels: Labels, seed: int) -> LabelTree:
-        """Balanced clusters, two below each."""
+        """Balanced clusters, two below each node."""
         return LabelTree.balanced(Z, 2, self.leaf_size, seed)
