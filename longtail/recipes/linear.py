@@ -106,7 +106,9 @@ class LinearRecipe(TrainedRecipe):
 class ClusteredRecipe(LinearRecipe):
     """A linear recipe whose trees are clusters of the labels."""
 
-    represent: Literal["pifa", "text", "pifa+text"] = param("pifa", "labels are clustered by their points (pifa) or texts")
+    represent: Literal["pifa", "text", "pifa+text"] = param(
+        "pifa", "labels are clustered by their points (pifa) or texts"
+    )
     neighbours: bool = param(False, "add to a label's vector those of labels that occur with it")
 
     def check_corpus(self, corpus: Any) -> None:
