@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from longtail.core.labels import Labels
 from longtail.core.parameters import param
 from longtail.labels.tree import LabelTree
-from longtail.recipes.linear import ClusteredRecipe
+from longtail.linear.recipe import ClusteredRecipe
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from longtail.core.labels import Labels
 from longtail.core.parameters import param
 from longtail.encoders.tfidf import Tfidf
 from longtail.labels.tree import LabelTree
+from longtail.linear.recipe import LinearRecipe
 from longtail.linear.train import Training
-from longtail.recipes.linear import LinearRecipe
 
 
 @dataclass(frozen=True)

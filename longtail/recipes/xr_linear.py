@@ -14,7 +14,7 @@ from longtail.core.labels import Labels
 from longtail.core.parameters import param
 from longtail.labels.hierarchy import read_hierarchy
 from longtail.labels.tree import LabelTree
-from longtail.recipes.linear import ClusteredRecipe
+from longtail.linear.recipe import ClusteredRecipe
 
 
 @dataclass(frozen=True)
