@@ -39,18 +39,18 @@ class Rehearsed:
 class Costs:
     """What else a budget pays for, besides the steps of one network.
 
-    `score` makes a model of the network and scores it on the validation part. That is done `scorings` times at the end,
+    `score` makes a model of a network and scores it on the validation part. That is done `scorings` times at the end,
     and with `every_epoch` also after each epoch of the last phase. `networks` is how many networks share the budget.
     """
 
-    score: Callable[[], None]
+    score: Callable[[Learner], None]
     networks: int = 1
     scorings: int = 1
     every_epoch: bool = False
 
 
-def steps_for_budget(learner: Learner, settings: LoopParameters, run: Run, key: str, costs: Costs) -> int:
-    """How many steps of all phases the rest of the budget allows; `learner` is used for measuring, then thrown away.
+def steps_for_budget(network: Callable[[], Learner], settings: LoopParameters, run: Run, key: str, costs: Costs) -> int:
+    """How many steps of all phases the rest of the budget allows, measured on a `network` that is then thrown away.
 
     The number is kept under `key` in the folder of the run, so that a training that resumes has the same.
     """
@@ -59,10 +59,11 @@ def steps_for_budget(learner: Learner, settings: LoopParameters, run: Run, key: 
         return int(kept["steps"][0])
     budget = run.budget or 0.0
     log.info("measuring how many steps a budget of %.0f s allows", budget)
+    learner = network()
     rehearsal = Rehearsal(learner, settings, replace(run, folder=None, resume=False))
     phases = rehearsal.measure(budget)
     began = time.monotonic()
-    costs.score()
+    costs.score(learner)
     once = time.monotonic() - began
     if costs.every_epoch:
         phases[-1] = replace(phases[-1], step=phases[-1].step + once * settings.batch / learner.points)

@@ -92,6 +92,11 @@ class NetworkRecipe(TrainedRecipe):
         model.about["training"] = chosen.about["training"] + again
         return model
 
+    @property
+    def watches(self) -> bool:
+        """Whether the validation part is scored after every epoch of the last phase."""
+        return self.curve or self.patience is not None
+
     def refits(self, held_out: float) -> bool:
         """On request; else of small corpora, but with patience the networks that were best there are kept."""
         return self.refit or (self.patience is None and super().refits(held_out))
@@ -160,7 +165,7 @@ class NetworkRecipe(TrainedRecipe):
         self, read: Any, labels: Labels, learner: Learner, validation: Dataset | None
     ) -> Callable[[], dict[str, float]] | None:
         """What scores a network while it is trained; None where nothing asks for it."""
-        if validation is None or not (self.curve or self.patience is not None):
+        if validation is None or not self.watches:
             return None
         return lambda: chosen_by(validate(self.model(read, labels, [learner]), validation))
 
@@ -168,17 +173,15 @@ class NetworkRecipe(TrainedRecipe):
         """How many steps the rest of the budget allows each network."""
         from longtail.train.budget import Costs, steps_for_budget
 
-        learner = self._network(read, run.seed)
-
-        def score() -> None:
+        def score(learner: Learner) -> None:
             model = self.model(read, labels, [learner])
             if validation is not None:
                 validate(model, validation)
 
-        watched = self._watch(read, labels, learner, validation) is not None
+        watched = self.watches and validation is not None
         costs = Costs(score, networks=self.trees, scorings=3 if self.decides else 1, every_epoch=watched)
         key = f"steps {self.checkpoint_key(data, labels, run.seed)} {run.budget}"
-        return steps_for_budget(learner, self.loop_parameters(), run, key, costs)
+        return steps_for_budget(lambda: self._network(read, run.seed), self.loop_parameters(), run, key, costs)
 
 
 def kept_step(rows: History, patience: int | None) -> int:
