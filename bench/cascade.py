@@ -72,7 +72,7 @@ class Batch(NamedTuple):
 def learner_of(name: str, steps: int, data: Any, labels: Any) -> Cascade:
     """A recipe's network on a training set, ready for its last phase after a few steps of those before."""
     recipe: Any = longtail.recipe(name, **SETTINGS[name])
-    learner = recipe.learner(recipe.prepare(data, labels, Run()), 0)
+    learner = recipe.network(recipe.read(data, labels, Run()), 0)
     *before, last = learner.phases
     learner.phases = before
     if before:

@@ -20,7 +20,6 @@ from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
-from longtail.recipes.refit import RefitRecipe
 
 import longtail
 from longtail._native.linear import unpack_level
@@ -33,6 +32,8 @@ from longtail.linear import edit
 from longtail.linear.model import LinearModel
 from longtail.linear.place import Newcomers, places
 from longtail.metrics import depth, evaluate
+from longtail.train.fit import train_on
+from longtail.train.recipe import TrainedRecipe
 
 SHOWN = ("P@1", "P@5", "PSP@1", "PSP@5")
 OWN = ("R@1", "R@5", "right@5", "own text@5")
@@ -79,8 +80,8 @@ def taken(labels: Labels, order: np.ndarray) -> Labels:
 
 
 def trained(data: Dataset, labels: Labels, args: argparse.Namespace, augment: str, seed: int) -> LinearModel:
-    recipe = cast(RefitRecipe, longtail.recipe(args.recipe, augment=augment))
-    return cast(LinearModel, recipe.trained(data, labels, Run(seed=seed)))
+    recipe = cast(TrainedRecipe, longtail.recipe(args.recipe, augment=augment))
+    return cast(LinearModel, train_on(recipe, data, labels, Run(seed=seed)))
 
 
 def added(model: LinearModel, case: Case) -> LinearModel:
@@ -200,7 +201,7 @@ def table(corpus: Any, args: argparse.Namespace) -> None:
 def timing(corpus: Any, args: argparse.Namespace) -> None:
     case = next(cases(corpus, "seen", args.time, 1))
     for trees in (1, 3):
-        recipe = cast(RefitRecipe, longtail.recipe(args.recipe, trees=trees))
+        recipe = cast(TrainedRecipe, longtail.recipe(args.recipe, trees=trees))
         model = cast(LinearModel, recipe.train(*case.without(), Run()))
         began = time.perf_counter()
         new = added(model, case)

@@ -38,7 +38,7 @@ SIZES = [10_000, 100_000, 1_000_000]
 QUERIES, TOP = 20_000, 10
 ALLOWED, MOST_GB = 1.3, 24.0
 STAGES = (  # functions whose time is told apart; the rest is building the targets and the like
-    ("longtail.recipes.linear", "pifa"),
+    ("longtail.linear.recipe", "pifa"),
     ("longtail.labels.tree", "cluster_order"),
     ("longtail.linear.train", "level_problem"),
     ("longtail.linear.train", "solve_level"),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from longtail.decide.fit import calibrate as calibrate
     from longtail.metrics.bootstrap import compare as compare
     from longtail.metrics.evaluate import evaluate as evaluate
-    from longtail.recipes.fit import fit as fit
+    from longtail.recipes.from_lists import fit as fit
     from longtail.store import load as load
 
 _PLACES = {
@@ -50,7 +50,7 @@ _PLACES = {
     "calibrate": "longtail.decide",
     "compare": "longtail.metrics",
     "evaluate": "longtail.metrics",
-    "fit": "longtail.recipes.fit",
+    "fit": "longtail.recipes.from_lists",
     "load": "longtail.store",
     "read": "longtail.data.read",
     "recipe": "longtail.core.recipe",

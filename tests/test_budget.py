@@ -16,7 +16,6 @@ import longtail.recipes
 from longtail.cli.main import main
 from longtail.core.errors import ParameterError, UnsupportedError
 from longtail.core.run import Run
-from longtail.recipes import deep
 from longtail.train.settings import LoopParameters
 
 torch = pytest.importorskip("torch")
@@ -24,7 +23,8 @@ from torch import Tensor, nn  # noqa: E402
 
 from longtail.train import budget  # noqa: E402
 from longtail.train.budget import FIRST, MOST, Rehearsal, Rehearsed, steps_within  # noqa: E402
-from longtail.train.learner import Learner, Phase, steps_of  # noqa: E402
+from longtail.train.learner import Learner  # noqa: E402
+from longtail.train.phase import Group, Phase, steps_of  # noqa: E402
 
 QUICK = {"preset": "small", "dimension": 32, "surrogate_epochs": 1, "epochs": 1, "min_steps": 2000}
 
@@ -45,17 +45,18 @@ class Sleeper(Learner):
     def __init__(self, clock: Clock, before: list[float], each: list[float]):
         super().__init__()
         self.clock, self.before, self.each = clock, before, each
-        self.phases = [Phase(f"phase{i}", 1, 0.1) for i in range(len(before))]
+        groups = (Group("", 0.1),)
+        self.phases = [Phase(str(i), 1, groups, build=self.builder(taken)) for i, taken in enumerate(before)]
         self.points, self.weight, self.steps = 10, nn.Parameter(torch.zeros(1)), [0] * len(before)
 
-    def number(self, phase: Phase) -> int:
-        return self.phases.index(phase)
+    def builder(self, seconds: float) -> Any:
+        def build(learner: Any, structure: Any) -> None:
+            self.clock.now += seconds
 
-    def build(self, phase: Phase, structure: Any) -> None:
-        self.clock.now += self.before[self.number(phase)]
+        return build
 
     def forward(self, points: Tensor, phase: Phase, done: float) -> tuple[Tensor, dict[str, Tensor]]:
-        number = self.number(phase)
+        number = int(phase.name)
         self.clock.now += self.each[number] * (10 if self.steps[number] == 0 else 1)  # the first is slow
         self.steps[number] += 1
         return self.weight.sum() * 0, {}
@@ -103,13 +104,13 @@ def fixed(monkeypatch: Any, before: float = 0.1, step: float = 0.01) -> list[flo
 
     def measure(self: Rehearsal, seconds: float) -> list[Rehearsed]:
         budgets.append(seconds)
-        for phase in self.learner.phases:
-            self.learner.build(phase, self.learner.structure(phase))
+        for number in range(len(self.phases)):
+            self.build(number)
         return [Rehearsed(before, step) for _ in self.learner.phases]
 
     monkeypatch.setattr(budget.Rehearsal, "measure", measure)
     clock = Clock()
-    monkeypatch.setattr(deep.time, "monotonic", clock)
+    monkeypatch.setattr(time, "monotonic", clock)
     return budgets
 
 
@@ -145,6 +146,10 @@ def test_networks_and_trials_share_it(monkeypatch: Any) -> None:
     budgets.clear()
     longtail.recipe("astec", **QUICK).fit(topic_corpus(200), Run(budget=4.0))
     assert budgets == [2.0]  # half of it was held out: there is a second training too
+    for refit, share in ((False, 4.0), (True, 2.0)):  # with patience only on request
+        budgets.clear()
+        longtail.recipe("astec", **QUICK, patience=9999, refit=refit).fit(topic_corpus(200), Run(budget=4.0))
+        assert budgets == [share]
     assert model.recipe.steps == 160  # type: ignore[attr-defined]
 
 

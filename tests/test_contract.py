@@ -399,6 +399,6 @@ def test_what_it_cannot_do_it_refuses_by_name(model: Model) -> None:
 @pytest.mark.parametrize("circumstance", [{"budget": 1.0}, {"resume": True}, {"device": "cuda"}])
 def test_circumstances_are_kept_to_or_refused_by_name(name: str, corpus: Corpus, circumstance: dict[str, Any]) -> None:
     recipe = made(name)
-    if not set(circumstance) <= recipe.keeps_to:
+    if not set(circumstance) <= recipe.supports:
         with pytest.raises(UnsupportedError, match=next(iter(circumstance))):
             recipe.fit(corpus, Run(**circumstance))

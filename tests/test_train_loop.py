@@ -221,15 +221,16 @@ def test_a_lower_precision_trains(corpus: Corpus) -> None:
 
 def test_what_a_phase_builds_goes_to_the_device(corpus: Corpus) -> None:
     """In every phase, optimisers with it; torch's device without memory stands for a GPU."""
-    first, second = (learner_of("decaf", corpus) for _ in range(2))
-    structures = Loop(first, LoopParameters(batch=16, steps=3), Run(device="cpu"))
-    structures.train()
-    loop = Loop(second, LoopParameters(batch=16), Run(device="cpu"))
+    trained = Loop(learner_of("decaf", corpus), LoopParameters(batch=16, steps=3), Run(device="cpu"))
+    trained.train()
     away = torch.device("meta")
-    loop.accelerator = SimpleNamespace(device=away, prepare=lambda network: network)  # type: ignore[assignment]
-    for number, phase in enumerate(second.phases):
-        loop.structures[phase.name] = structures.structures[phase.name]
-        phase.build(second, structures.structures[phase.name])
+    for number in range(3):
+        second = learner_of("decaf", corpus)
+        loop = Loop(second, LoopParameters(batch=16), Run(device="cpu"))
+        loop.accelerator = SimpleNamespace(device=away, prepare=lambda network: network)  # type: ignore[assignment]
+        loop.structures = trained.structures
+        for phase in second.phases[: number + 1]:  # as a run that resumes builds them
+            phase.build(second, trained.structures[phase.name])
         loop.open(number)
         assert {tensor.device for tensor in second.state_dict().values()} == {away}
         moments = [moment for adam, _ in loop.optimisers.tables.values() for moment in (adam.first, adam.second)]

@@ -146,14 +146,14 @@ import os, signal
 from longtail.cli.main import main
 from longtail.train import checkpoint
 from longtail.train.loop import Loop
-plain = Loop._step
+plain = Loop.step
 def killed(self, number, step):
     if step == {step}:
         os.kill(os.getpid(), signal.SIGKILL)
     if step >= {step} - 1:
         checkpoint.EVERY, checkpoint.SHARE = 0.0, float("inf")
     return plain(self, number, step)
-Loop._step = killed
+Loop.step = killed
 main({arguments!r})
 """
 

@@ -32,7 +32,7 @@ def fit(name: str, corpus: Corpus, run: Run, **changed: Any) -> Any:
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, phase: int, step: int) -> list[tuple[int, int]]:
     """Break training before this step of this phase, after a checkpoint; what was done until then."""
-    plain, done = Loop._step, []
+    plain, done = Loop.step, []
 
     def broken(self: Loop, number: int, at: int) -> dict[str, float]:
         if (number, at) == (phase, step):
@@ -43,5 +43,5 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, phase: int, step: int) -> list[tupl
         done.append((number, at))
         return plain(self, number, at)
 
-    monkeypatch.setattr(Loop, "_step", broken)
+    monkeypatch.setattr(Loop, "step", broken)
     return done

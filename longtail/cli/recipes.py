@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> None:
     from longtail.cli.show import console, dump, table
     from longtail.core.parameters import describe_type
     from longtail.core.recipe import recipes
-    from longtail.recipes.refit import RefitRecipe
+    from longtail.train.recipe import TrainedRecipe
 
     if args.name is None:
         found = {name: recipes[name] for name in recipes}
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
         console().print(table(["recipe", "what it is", "paper", "needs"], rows))
         return
     chosen = recipes[args.name]
-    shared = {*RefitRecipe.names()}
+    shared = {*TrainedRecipe.names()}
     parameters = [
         {"name": p.name, "default": p.default, "type": describe_type(p.type), "help": p.help}
         for p in sorted(chosen.listed(), key=lambda p: p.name in shared)  # its own first

@@ -9,7 +9,7 @@ from longtail.core.errors import ParameterError, UnsupportedError
 from longtail.core.parameters import Parameters
 from longtail.core.registry import Registry
 
-if TYPE_CHECKING:  # the one place where core speaks of what stands above it, for types only
+if TYPE_CHECKING:  # for types only: core imports nothing from the layers above
     from longtail.core.model import Model
     from longtail.core.run import Run
     from longtail.data.corpus import Corpus
@@ -20,26 +20,27 @@ class Recipe(Parameters):
     """Base of all recipes. A subclass is a frozen dataclass whose fields are made with `param`.
 
     `name` is what users type, `title` one line about it, `paper` where it was published (or "–"),
-    `needs` what the corpus must have: "text" for texts rather than features, "label text" for label texts. `presets`
-    are settings for an occasion, as "small" for a small machine or corpus; what is set besides comes after them.
+    `needs` what the corpus must have: "text" for texts instead of features, "label text" for label texts. `supports`
+    names what of a `Run` it can handle; the rest is refused. `presets` are named groups of settings, as "small" for a
+    small machine or corpus; settings that are given as well take precedence.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     paper: ClassVar[str] = "–"
     needs: ClassVar[tuple[str, ...]] = ()
-    version: ClassVar[int] = 1  # raised when the same settings train another model: what was measured before is void
-    keeps_to: ClassVar[frozenset[str]] = frozenset()  # of `Run`: "device", "budget", "resume"
-    presets: ClassVar[dict[str, dict[str, Any]]] = {}  # settings that go together, by name
+    version: ClassVar[int] = 1  # raised when the same settings train another model: older measurements no longer count
+    supports: ClassVar[frozenset[str]] = frozenset()  # any of "device", "budget", "resume"
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "name" in cls.__dict__:  # what has none is a base of recipes, not one
+        if "name" in cls.__dict__:  # a base of recipes has no name
             cls.kind = f"recipe {cls.name!r}"
 
     @classmethod
     def preset(cls, name: str | None) -> dict[str, Any]:
-        """The settings of a preset (of None: none); refuses one it does not have."""
+        """The settings of a preset; none for None. An unknown name is refused."""
         if name is None:
             return {}
         if name not in cls.presets:
@@ -53,17 +54,17 @@ class Recipe(Parameters):
 
     @classmethod
     def model_class(cls) -> type[Model]:
-        """The class of the models this recipe makes: what opens a saved one."""
+        """The class of the models this recipe trains; it opens a saved one."""
         raise UnsupportedError(f"{cls.kind} does not name the class of its models; a saved one cannot be opened")
 
     def check_run(self, run: Run) -> None:
-        """Refuse circumstances this recipe cannot keep to, by name."""
+        """Refuse a device, budget or resume that this recipe does not support, by name."""
         asked = {"budget": run.budget is not None, "resume": run.resume, "device": run.device not in ("auto", "cpu")}
         for name, given in asked.items():
-            if given and name not in self.keeps_to:
+            if given and name not in self.supports:
                 raise UnsupportedError(f"{self.kind} has no use for {name}: leave --{name} out")
         if run.resume and run.folder is None:
-            raise ParameterError("to resume a training, say where it was to be saved: --out MODEL, or Run(folder=…)")
+            raise ParameterError("to resume a training, say where it is saved: --out MODEL, or Run(folder=…)")
 
     def check_corpus(self, corpus: Corpus) -> None:
         """Refuse a corpus that lacks what this recipe needs, by name."""
@@ -80,6 +81,6 @@ recipes: Registry[type[Recipe]] = Registry("recipe")
 
 
 def recipe(name: str, *, preset: str | None = None, **parameters: Any) -> Recipe:
-    """The recipe called `name` with these parameters; the rest as `preset` has them, or at their defaults."""
+    """The recipe called `name` with these parameters; all others as in `preset`, or at their defaults."""
     chosen = recipes[name]
     return chosen.of(**{**chosen.preset(preset), **parameters})

@@ -1,4 +1,4 @@
-"""Where a training lives: seed, threads, device, folder, budget."""
+"""The circumstances of a training: seed, threads, device, folder, budget."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def resolve_threads(threads: int | None = None) -> int:
 
 
 def is_first() -> bool:
-    """Whether this process is the one of a training that speaks and saves: launchers number them in `RANK`."""
+    """Whether this process is the first of a training, which logs and saves; launchers number them in `RANK`."""
     return os.environ.get("RANK", "0") == "0"
 
 
@@ -32,9 +32,10 @@ def is_first() -> bool:
 class Run:
     """The circumstances of one training; everything random in it follows from `seed`.
 
-    `folder` is where checkpoints go (`MODEL/.run`), None for none; `resume` takes one up again; `budget` is seconds of
-    wall clock, and `until` when they are over (by `time.monotonic`), which a recipe sets as it begins. A recipe that
-    cannot keep to one of `device`, `budget` and `resume` refuses it by name.
+    `folder` is where checkpoints are saved (`MODEL/.run`); None: nowhere. `resume` continues from one. `budget` is the
+    seconds a training may take (wall clock); `until`, the `time.monotonic()` at which they end, is set by `fit`.
+    `train_on_dev`: after all choices are made, train on the dev part too. A recipe that does not support a `device`,
+    `budget` or `resume` refuses it by name.
     """
 
     folder: Path | None = None

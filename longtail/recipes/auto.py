@@ -9,44 +9,47 @@ import logging
 from dataclasses import dataclass
 
 from longtail.augment import Augmentation
+from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.parameters import param
 from longtail.core.run import Run
-from longtail.data.corpus import Corpus
-from longtail.recipes.deciding import DecidingRecipe
-from longtail.recipes.refit import refuse_mixing
+from longtail.data.dataset import Dataset
 from longtail.recipes.xr_linear import XRLinear
+from longtail.train.recipe import TrainedRecipe
 
 log = logging.getLogger("longtail")
-# by the mean of P@1, P@5, PSP@1 and PSP@5 on the validation part of debian-related, augment=self: one tree 28.6, three
-# 31.4, and with smaller weights kept (words of label texts are many and light) 31.9; a wider beam changes nothing
+# Mean of P@1, P@5, PSP@1 and PSP@5 on the validation part of debian-related, augment=self: one tree 28.6, three trees
+# 31.4; pruned less (label texts give many small weights) 31.9. A wider beam changes nothing.
 TREES, PRUNE = 3, 0.05
 
 
 @dataclass(frozen=True)
-class Auto(DecidingRecipe):
-    """Trains `xr-linear` with three trees, and decides on the validation part what label texts add to what is learnt.
+class Auto(TrainedRecipe):
+    """Trains `xr-linear` with three trees; the validation part decides how label texts are used in training.
 
-    The model is saved as what was chosen; `longtail info` and `longtail train` say what that is.
+    The saved model has the recipe that was picked; `longtail train` and `longtail info` show it.
     """
 
     name = "auto"
     title = "the default: xr-linear, augmented as is best on the validation part"
-    keeps_to = XRLinear.keeps_to
+    supports = XRLinear.supports
     other_parameters = " Name the recipe whose parameter you mean, as --recipe xr-linear."
 
     augment: Augmentation = param(  # noqa: RUF009
         Augmentation("auto"), "more training points, most often from label texts (docs/augment.md)"
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_mixing(self.augment, self.kind)
-
-    def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
-        """Train the recipe that was picked."""
-        log.info("auto: training the recipe 'xr-linear' with augment=%s", self.augment.spelled)
-        chosen = XRLinear(
+    def picked(self) -> XRLinear:
+        """The recipe that is trained."""
+        return XRLinear(
             calibration=self.calibration, cut_off=self.cut_off, augment=self.augment, trees=TREES, prune=PRUNE
         )
-        return chosen.fit(corpus, run)
+
+    def on_trial(self) -> TrainedRecipe:
+        """A cheaper form of the recipe that was picked."""
+        return self.picked().on_trial()
+
+    def train(self, data: Dataset, labels: Labels, run: Run, validation: Dataset | None = None) -> Model:
+        """A model of the recipe that was picked."""
+        log.info("auto: training the recipe 'xr-linear' with augment=%s", self.augment.spelled)
+        return self.picked().train(data, labels, run, validation)

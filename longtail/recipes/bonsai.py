@@ -12,15 +12,15 @@ import scipy.sparse as sp
 from longtail.core.labels import Labels
 from longtail.core.parameters import param
 from longtail.labels.tree import LabelTree
-from longtail.recipes.linear import ClusteredRecipe
+from longtail.linear.recipe import ClusteredRecipe
 
 
 @dataclass(frozen=True)
 class Bonsai(ClusteredRecipe):
-    """K-means with `branching` clusters at every node of more than `leaf_size` labels, however uneven these turn out.
+    """K-means with `branching` clusters at every node of more than `leaf_size` labels; clusters may differ in size.
 
-    A shallow tree has fewer levels on which an error can be made, and uneven clusters keep rare labels from being
-    forced together. The paper clusters by points, by co-occurrence or by both: `represent` and `neighbours`.
+    A shallow tree has fewer levels on which an error can be made, and clusters of any size do not force unrelated rare
+    labels together. The paper clusters by points, by co-occurrence or by both: `represent` and `neighbours`.
     """
 
     name = "bonsai"
@@ -28,11 +28,11 @@ class Bonsai(ClusteredRecipe):
     paper = "Khandagale et al. 2020"
 
     trees: int = param(3, "trees trained with different seeds, their scores averaged", at_least=1, at_most=100)  # paper
-    branching: int = param(100, "clusters a node falls into, at most", at_least=2, at_most=10_000)  # paper: 100
-    leaf_size: int = param(100, "clusters with more labels fall apart", at_least=2, at_most=100_000)
+    branching: int = param(100, "clusters that a node is split into, at most", at_least=2, at_most=10_000)  # paper: 100
+    leaf_size: int = param(100, "clusters with more labels are split", at_least=2, at_most=100_000)
     depth: int = param(2, "levels of clusters, at most", at_least=1, at_most=10)  # paper: 2 or 3 levels in all
     prune: float = param(0.01, "weights smaller than this are dropped", at_least=0.0)  # paper: 0.01
 
     def tree(self, Z: sp.csr_matrix, labels: Labels, seed: int) -> LabelTree:
-        """Wide clusters."""
+        """Unbalanced clusters, at most `branching` below each node."""
         return LabelTree.wide(Z, self.branching, self.leaf_size, seed, self.depth)

@@ -44,10 +44,8 @@ class Decaf(BagRecipe):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {
             "dimension": 128,
-            "labels_per_cluster": 4,
             "beam": 160,
             "dropout": 0.4,
-            "label_dropout": 0.2,
             "batch": 1024,
             "surrogate_epochs": 8,
             "surrogate_lr": 0.02,

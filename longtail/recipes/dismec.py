@@ -14,16 +14,16 @@ from longtail.core.labels import Labels
 from longtail.core.parameters import param
 from longtail.encoders.tfidf import Tfidf
 from longtail.labels.tree import LabelTree
+from longtail.linear.recipe import LinearRecipe
 from longtail.linear.train import Training
-from longtail.recipes.linear import LinearRecipe
 
 
 @dataclass(frozen=True)
 class Dismec(LinearRecipe):
-    """No tree: every label is told from all points, and prediction looks at every label.
+    """No tree: the classifier of a label is trained on all points, and prediction scores every label.
 
-    Exact where trees approximate, and slower for it. Labels are solved in blocks whose weights are pruned at once and,
-    with a folder to save in, kept on disk; memory stays at the size of the pruned model.
+    Exact where trees approximate, and therefore slower. Labels are solved in blocks. The weights of a block are pruned
+    at once and, if the run has a folder, saved there: memory use stays at the size of the pruned model.
     """
 
     name = "dismec"
@@ -41,5 +41,5 @@ class Dismec(LinearRecipe):
         return LabelTree.flat(len(labels))
 
     def label_vectors(self, data: Training, labels: Labels, encoder: Tfidf | None) -> sp.csr_matrix:
-        """None are needed: nothing is clustered."""
+        """Empty vectors: nothing is clustered."""
         return sp.csr_matrix((len(labels), data.width), dtype="float32")

@@ -2,8 +2,8 @@
 
     longtail train DATA --recipe neighbours --out MODEL
 
-A serious baseline that needs no training: every training text can be found, so a label with one example, or with
-none but a text of its own, is within reach.
+A strong baseline that needs no training. It can find every training text, so it can also suggest a label that has one
+example only, or none but a text of its own.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from longtail.data.sparse import normalise_rows
 from longtail.encoders.tfidf import Tfidf, TfidfParameters
 from longtail.metrics import depth, evaluate
 from longtail.recipes.popular import accepts_of, label_shares, popular_labels
-from longtail.recipes.refit import RefitRecipe, chosen_by
 from longtail.search.sparse import SparseIndex
 from longtail.store import Saved, StoredModel
 from longtail.store.parts import pack_csr, unpack_csr
+from longtail.train.recipe import TrainedRecipe
+from longtail.train.validation import chosen_by
 
 GRID: dict[str, tuple[Any, ...]] = {  # in the order of Voting's fields
     "weighting": ("tfidf", "bm25"),
@@ -46,7 +47,7 @@ BLOCK = 4096  # points whose votes are held at a time
 
 
 class Voting(NamedTuple):
-    """m, p and α of the recipe's formula, all decided; these values are good on most corpora."""
+    """m, p and α of the recipe's formula; the defaults are good on most corpora."""
 
     neighbours: int = 30
     power: float = 2.0
@@ -54,13 +55,13 @@ class Voting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Neighbours(RefitRecipe):
+class Neighbours(TrainedRecipe):
     """score(l | x) = (1 − α)·Σ_i w_i y_il / Σ_i w_i + α·sim(x, z_l)^p, over the m nearest training texts i.
 
     w_i = sim(x, x_i)^p; sim is the cosine of TF-IDF vectors, or BM25 relative to the best match. An ignored
-    pair (i, l) leaves both sums. Labels that nothing speaks for follow by their frequency. What is left at
-    none is chosen on the validation part, by the mean of P@1, P@5, PSP@1 and PSP@5. The search is exact for the
-    `query_terms` heaviest terms of a text; the others of a long one take no part in it.
+    pair (i, l) is left out of both sums. Labels without any score follow by their frequency. Parameters left at
+    none are chosen on the validation part, by the mean of P@1, P@5, PSP@1 and PSP@5. The search is exact for the
+    `query_terms` heaviest terms of a text; the other terms of a long text are not used.
     """
 
     name = "neighbours"
@@ -76,18 +77,18 @@ class Neighbours(RefitRecipe):
 
     @classmethod
     def model_class(cls) -> type[Model]:
-        """NeighboursModel."""
+        """The class of the models, `NeighboursModel`."""
         return NeighboursModel
 
     def voting(self) -> Voting:
-        """How neighbours vote; what is still open at its usual value."""
+        """How neighbours vote; parameters that are not fixed have their usual values."""
         decided = {name: getattr(self, name) for name in Voting._fields if getattr(self, name) is not None}
         return Voting(**decided)
 
     def choose(
         self, data: Dataset, labels: Labels, validation: Dataset, run: Run
     ) -> tuple[Neighbours, list[dict[str, Any]]]:
-        """Try the grid of open parameters; each search is run once and its votes are counted in many ways."""
+        """Try all values of the open parameters; each search is run once, and its votes are counted in many ways."""
         grid = self.grid(data.has_text, labels.has_text)
         weightings = grid.pop("weighting")
         votings = [Voting(*values) for values in itertools.product(*grid.values())]
@@ -114,7 +115,7 @@ class Neighbours(RefitRecipe):
         tried = GRID | idle
         return {name: tried[name] if getattr(self, name) is None else (getattr(self, name),) for name in GRID}
 
-    def train(self, data: Dataset, labels: Labels, run: Run) -> NeighboursModel:
+    def train(self, data: Dataset, labels: Labels, run: Run, validation: Dataset | None = None) -> NeighboursModel:
         """Count terms, and index the training points and the label texts."""
         return self.index(self.count(data, labels), data, labels)
 
@@ -126,7 +127,7 @@ class Neighbours(RefitRecipe):
         return Tfidf.fit(texts, TfidfParameters(ngrams=self.ngrams, min_texts=self.min_texts))
 
     def index(self, counted: tuple[Tfidf, sp.csr_matrix] | None, data: Dataset, labels: Labels) -> NeighboursModel:
-        """Weigh what was counted, and index it."""
+        """A model over the counted terms, weighted and indexed."""
         encoder, Z = None, None
         if counted is None:
             X = normalise_rows(data.features)
@@ -161,8 +162,8 @@ class Found:
 class NeighboursModel(StoredModel):
     """The training set, indexed.
 
-    `points` (V × N) and `label_index` (V × L) are inverted lists; `Y` (N × L) the votes, `ignore` the pairs
-    that abstain; `shares` (L,) orders the labels nothing speaks for.
+    `points` (V × N) and `label_index` (V × L) are inverted lists; `Y` (N × L) are the votes, `ignore` the pairs
+    that do not vote; `shares` (L,) orders the labels that have no score.
     """
 
     recipe: Neighbours
@@ -187,7 +188,7 @@ class NeighboursModel(StoredModel):
 
     @property
     def accepts(self) -> str | int:
-        """Texts, or so many features."""
+        """The string "text", or the number of features."""
         return self._accepts
 
     def rank(self, x: Inputs, k: int) -> Ranking:
@@ -217,7 +218,7 @@ class NeighboursModel(StoredModel):
     def vote(self, found: Found, voting: Voting, k: int) -> Ranking:
         """The k best labels by what was found."""
         m, p, alpha = voting
-        alpha = alpha if found.labels is not None else 0.0  # without label texts only neighbours speak
+        alpha = alpha if found.labels is not None else 0.0  # without label texts only neighbours count
         weights = similarity_weights(found.point_scores[:, :m], p)
         weights /= np.maximum(weights.sum(1, keepdims=True), np.float32(1e-30))
         matches = np.empty((len(weights), 0), np.int32), np.empty((len(weights), 0), np.float32)
@@ -241,7 +242,7 @@ class NeighboursModel(StoredModel):
         return at_columns(counts if self.recipe.weighting == "bm25" else weighted, columns)
 
     def edit_labels(self, labels: Labels) -> NeighboursModel:
-        """This model over an edited label space; new labels are found by their texts, and nobody votes for them."""
+        """This model over an edited label space; new labels are found by their texts only, since no point has them."""
         check_edit(self.labels, labels)
         L, new, index = len(labels), len(labels) - len(self.labels), self.label_index
         if new:

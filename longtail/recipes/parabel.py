@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from longtail.core.labels import Labels
 from longtail.core.parameters import param
 from longtail.labels.tree import LabelTree
-from longtail.recipes.linear import ClusteredRecipe
+from longtail.linear.recipe import ClusteredRecipe
 
 
 @dataclass(frozen=True)
@@ -30,5 +30,5 @@ class Parabel(ClusteredRecipe):
     leaf_size: int = param(100, "labels in a cluster, at most", at_least=2, at_most=100_000)  # paper: 100
 
     def tree(self, Z: sp.csr_matrix, labels: Labels, seed: int) -> LabelTree:
-        """Balanced clusters, two below each."""
+        """Balanced clusters, two below each node."""
         return LabelTree.balanced(Z, 2, self.leaf_size, seed)

@@ -1,4 +1,4 @@
-"""The floor: every text gets the most frequent labels.
+"""The simplest baseline: every text gets the most frequent labels.
 
 longtail train DATA --recipe popular --out MODEL
 """
@@ -21,13 +21,13 @@ from longtail.core.recipe import Recipe
 from longtail.core.run import Run
 from longtail.core.texts import Texts
 from longtail.data.dataset import Dataset
-from longtail.recipes.refit import RefitRecipe
 from longtail.store import Saved, StoredModel
+from longtail.train.recipe import TrainedRecipe
 
 
 @dataclass(frozen=True)
-class Popular(RefitRecipe):
-    """Ranks labels by the share of training points that have them. What any system must beat."""
+class Popular(TrainedRecipe):
+    """Ranks labels by the share of training points that have them. Every other system must beat this."""
 
     name = "popular"
     title = "the most frequent labels for every text: the floor"
@@ -36,17 +36,17 @@ class Popular(RefitRecipe):
         super().__post_init__()
         if self.augment.method != "none":
             raise UnsupportedError(
-                f"{self.kind} looks at no text, so augment={self.augment.method} could only falsify what it counts; "
+                f"{self.kind} looks at no text, so augment={self.augment.method} would only distort what it counts; "
                 "leave augment at none"
             )
 
     @classmethod
     def model_class(cls) -> type[Model]:
-        """PopularModel."""
+        """The class of the models, `PopularModel`."""
         return PopularModel
 
-    def train(self, data: Dataset, labels: Labels, run: Run) -> Model:
-        """Count."""
+    def train(self, data: Dataset, labels: Labels, run: Run, validation: Dataset | None = None) -> Model:
+        """Count how often each label occurs."""
         return PopularModel(self, labels, label_shares(data), accepts_of(data))
 
 
@@ -67,17 +67,17 @@ class PopularModel(StoredModel):
 
     @property
     def accepts(self) -> str | int:
-        """What it was trained on; it looks at neither."""
+        """What it was trained on, texts or features; it does not look at them."""
         return self._accepts
 
     def rank(self, x: Inputs, k: int) -> Ranking:
-        """The same row for every point."""
+        """The same ranking for every point, (N, k)."""
         order, scores = popular_labels(self.shares, self.labels, k)
         n = len(x) if isinstance(x, Texts) else x.shape[0]
         return Ranking(np.tile(order, (n, 1)), np.tile(scores, (n, 1)), self.labels)
 
     def edit_labels(self, labels: Labels) -> PopularModel:
-        """The same counts over an edited label space; a new label has no example, and stands last."""
+        """The same counts over an edited label space; a new label has no example, and is ranked last."""
         check_edit(self.labels, labels)
         shares = np.append(self.shares, np.zeros(len(labels) - len(self.labels), np.float32))
         edited = PopularModel(self.recipe, labels, shares, self.accepts, about_edit(self.about, self.labels, labels))
@@ -85,12 +85,12 @@ class PopularModel(StoredModel):
         return edited
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """The shares."""
+        """The shares of the labels, and what the model accepts."""
         return {"shares": self.shares}, {"accepts": self.accepts}
 
     @classmethod
     def from_state(cls, saved: Saved) -> PopularModel:
-        """From `state`."""
+        """The model that was saved with `state`."""
         return cls(saved.recipe, saved.labels, saved.arrays["shares"], saved.meta["accepts"], saved.about)
 
 

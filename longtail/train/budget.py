@@ -1,4 +1,4 @@
-"""How many steps fit into a budget of time: a rehearsal of each phase, then a number that is fixed.
+"""How many steps fit into a budget of time: a few steps of each phase are measured, then the number is fixed.
 
 What is fixed is the number of steps, not the time: the same number (`steps`) trains the same model again, on any
 machine.
@@ -9,28 +9,73 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
+import numpy as np
 from accelerate.utils import broadcast_object_list
 
 from longtail.core.run import Run
+from longtail.store.cache import find, keep
 from longtail.train.learner import Learner
-from longtail.train.loop import Loop, seed_everything
+from longtail.train.loop import Loop
+from longtail.train.phase import steps_of
 from longtail.train.settings import LoopParameters
 
 log = logging.getLogger("longtail")
-MARGIN = 0.1  # of the time left that is not planned with
-FIRST, MOST = 3, 10  # steps of a phase that are tried in any case, and at most
-SHARE = 0.02  # of the budget that trying more than the first may take, in each phase
+MARGIN = 0.1  # share of the remaining time that is left unplanned
+FIRST, MOST = 3, 10  # steps of a phase that are measured in any case, and at most
+SHARE = 0.02  # of the budget that measuring more than the first steps may take, in each phase
 
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """What a phase takes, in seconds: before its first step, and for each."""
+    """Seconds that a phase takes: before its first step, and for each step."""
 
     before: float
     step: float
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What else a budget pays for, besides the steps of one network.
+
+    `score` makes a model of a network and scores it on the validation part. That is done `scorings` times at the end,
+    and with `every_epoch` also after each epoch of the last phase. `networks` is how many networks share the budget.
+    """
+
+    score: Callable[[Learner], None]
+    networks: int = 1
+    scorings: int = 1
+    every_epoch: bool = False
+
+
+def steps_for_budget(network: Callable[[], Learner], settings: LoopParameters, run: Run, key: str, costs: Costs) -> int:
+    """How many steps of all phases the rest of the budget allows, measured on a `network` that is then thrown away.
+
+    The number is kept under `key` in the folder of the run, so that a training that resumes has the same.
+    """
+    kept = find(run.folder, key) if run.resume and run.folder is not None else None
+    if kept is not None:
+        return int(kept["steps"][0])
+    budget = run.budget or 0.0
+    log.info("measuring how many steps a budget of %.0f s allows", budget)
+    learner = network()
+    rehearsal = Rehearsal(learner, settings, replace(run, folder=None, resume=False))
+    phases = rehearsal.measure(budget)
+    began = time.monotonic()
+    costs.score(learner)
+    once = time.monotonic() - began
+    if costs.every_epoch:
+        phases[-1] = replace(phases[-1], step=phases[-1].step + once * settings.batch / learner.points)
+    until = time.monotonic() + budget if run.until is None else run.until
+    left = (until - time.monotonic()) * (1 - MARGIN) / costs.networks - once * costs.scorings
+    planned = steps_of(learner.phases, learner.points, settings)
+    steps = rehearsal.agreed(steps_within(left, phases, planned))
+    log.info("the budget of %.0f s allows %d of %d steps: --set steps=%d", budget, steps, sum(planned), steps)
+    if run.folder is not None:
+        keep(run.folder, key, {"steps": np.array([steps])})
+    return steps
 
 
 class Rehearsal(Loop):
@@ -43,26 +88,24 @@ class Rehearsal(Loop):
         self.clock = clock
 
     def measure(self, budget: float) -> list[Rehearsed]:
-        """The seconds of each phase, where `budget` are those of the whole training."""
+        """The seconds of each phase; `budget` are those of the whole training, and limit how long this takes."""
         with self.threads():
             return [self._measure(number, budget) for number in range(len(self.learner.phases))]
 
     def _measure(self, number: int, budget: float) -> Rehearsed:
-        phase = self.learner.phases[number]
         began = self.clock()
-        seed_everything(self.run.seed, number, -1)
-        self.learner.build(phase, self.learner.structure(phase))
+        self.build(number)
         before = self.clock() - began
-        self._start(phase)  # not counted: it takes no time but once, when torch imports more of itself
+        self.open(number)  # not counted: only the first time is slow, when torch imports more of itself
         took: list[float] = []
         while len(took) < FIRST or (len(took) < MOST and sum(took) < SHARE * budget):
             began = self.clock()
-            self._step(number, len(took))
+            self.step(number, len(took))
             took.append(self.clock() - began)
-        return Rehearsed(before, median(took[1:]))  # the first has caches to fill
+        return Rehearsed(before, median(took[1:]))  # the first step fills caches
 
     def agreed(self, steps: int) -> int:
-        """The number that the first process found, in all of them."""
+        """The number that the first process found, on all processes."""
         if self.accelerator.num_processes == 1:
             return steps
         told = [steps]
@@ -71,9 +114,9 @@ class Rehearsal(Loop):
 
 
 def steps_within(seconds: float, phases: list[Rehearsed], planned: list[int]) -> int:
-    """How many steps of all phases together fit into so many seconds, shared out as those planned are.
+    """How many steps of all phases together fit into so many seconds, if phases share them as they share `planned`.
 
-    Never more than planned. Where not even one of each phase fits, so few are given nonetheless, and a warning.
+    Never more than planned. If not even one step of each phase fits, one of each is returned, with a warning.
     """
     total = sum(planned)
     each = sum(phase.step * steps for phase, steps in zip(phases, planned, strict=True)) / total
@@ -82,7 +125,7 @@ def steps_within(seconds: float, phases: list[Rehearsed], planned: list[int]) ->
     if fitting < len(phases):
         log.warning(
             "the budget is too small: %.1f s of it are left, but what comes before the first steps takes %.1f s and a "
-            "step %.2f s; each phase has one step, and little is learnt",
+            "step %.2f s; each phase gets one step, and little is learnt",
             max(seconds, 0.0),
             sum(phase.before for phase in phases),
             each,

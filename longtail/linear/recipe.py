@@ -21,14 +21,14 @@ from longtail.labels.represent import combined, pifa, with_neighbours
 from longtail.labels.tree import LabelTree
 from longtail.linear.model import LinearModel
 from longtail.linear.train import LinearParameters, Training, train_ranker
-from longtail.recipes.refit import RefitRecipe
+from longtail.train.recipe import TrainedRecipe
 
 
 @dataclass(frozen=True)
-class LinearRecipe(RefitRecipe):
+class LinearRecipe(TrainedRecipe):
     """TF-IDF features (or those of the corpus), label trees (`tree`), linear classifiers on every level."""
 
-    keeps_to: ClassVar[frozenset[str]] = frozenset({"resume"})
+    supports: ClassVar[frozenset[str]] = frozenset({"resume"})
 
     negatives: Literal["tfn", "tfn+man"] = param_of(LinearParameters, "negatives")
     loss: Literal["squared-hinge", "logistic"] = param_of(LinearParameters, "loss")
@@ -64,7 +64,7 @@ class LinearRecipe(RefitRecipe):
 
     @classmethod
     def model_class(cls) -> type[Model]:
-        """LinearModel."""
+        """The class of the models, `LinearModel`."""
         return LinearModel
 
     @abstractmethod
@@ -73,13 +73,13 @@ class LinearRecipe(RefitRecipe):
 
     @abstractmethod
     def label_vectors(self, data: Training, labels: Labels, encoder: Tfidf | None) -> sp.csr_matrix:
-        """What labels are clustered by (L, d)."""
+        """A vector for each label (L, d); labels with similar vectors come into one cluster."""
 
     def on_trial(self) -> Self:
-        """One tree: augmentations that are better with one are better with several."""
+        """The same with one tree: what is better with one tree is better with several."""
         return replace(self, trees=1)
 
-    def train(self, data: Dataset, labels: Labels, run: Run) -> LinearModel:
+    def train(self, data: Dataset, labels: Labels, run: Run, validation: Dataset | None = None) -> LinearModel:
         """Encode, build the trees, solve their levels from the root down."""
         encoder = None
         if data.has_text:
@@ -93,7 +93,7 @@ class LinearRecipe(RefitRecipe):
         settings = LinearParameters(**self._part(LinearParameters))
         rankers = []
         for number in range(self.trees):
-            own = replace(run, seed=(run.seed + (number << 40)) % 2**63)  # a tree apart from its neighbours' seeds
+            own = replace(run, seed=(run.seed + (number << 40)) % 2**63)  # far from the seeds of other trees
             tree = self.tree(Z, labels, own.seed)
             rankers.append(train_ranker(training, tree, settings, own, number))
         return LinearModel(self, labels, encoder, rankers)
@@ -106,18 +106,20 @@ class LinearRecipe(RefitRecipe):
 class ClusteredRecipe(LinearRecipe):
     """A linear recipe whose trees are clusters of the labels."""
 
-    represent: Literal["pifa", "text", "pifa+text"] = param("pifa", "labels are clustered by their points or texts")
-    neighbours: bool = param(False, "each label's vector is joined by those of labels it stands with")
+    represent: Literal["pifa", "text", "pifa+text"] = param(
+        "pifa", "labels are clustered by their points (pifa) or texts"
+    )
+    neighbours: bool = param(False, "add to a label's vector those of labels that occur with it")
 
     def check_corpus(self, corpus: Any) -> None:
-        """Label texts must be there where clusters are to come from them."""
+        """Refuse a corpus without label texts if clusters are made from them."""
         super().check_corpus(corpus)
         if "text" in self.represent and not (corpus.labels.has_text and corpus.train.has_text):
             what = "points" if corpus.labels.has_text else "labels"
             raise UnsupportedError(f"{self.kind}: represent={self.represent} needs texts, but the {what} have none")
 
     def label_vectors(self, data: Training, labels: Labels, encoder: Tfidf | None) -> sp.csr_matrix:
-        """PIFA, or label texts in the same features, or both; then their neighbours."""
+        """PIFA vectors (means of a label's points), label texts in the same features, or both, as `represent` says."""
         texts = None
         if "text" in self.represent and encoder is not None and labels.texts is not None:
             texts = encoder.encode(labels.texts)
@@ -130,7 +132,7 @@ class ClusteredRecipe(LinearRecipe):
 
 
 def check_training(data: Training) -> None:
-    """Refuse what nothing can be learnt from."""
+    """Refuse training data from which nothing can be learnt."""
     if not np.isfinite(data.X.data).all():
         raise DataError("the features of the training points hold NaN or infinite values")
     if not data.X.nnz and data.dense is None:

@@ -24,8 +24,9 @@ def fit(
 ) -> Model:
     """Train on a list of texts (or a sparse feature matrix) and the labels of each.
 
-    `labels` holds a list of strings for each text; `label_texts` may say in words what a label stands for.
-    A validation part is held out for choices and scored (`model.about["validation"]`), then trained on too.
+    `labels` holds a list of strings for each text; `label_texts` may describe labels in words, by label.
+    A validation part is held out to make choices; `model.about["validation"]` has the scores on it. Recipes that are
+    quick to train then train on it too.
     """
     corpus = corpus_from_lists(texts, labels, label_texts=label_texts, groups=groups)
     return make_recipe(recipe, **parameters).fit(corpus, run)
