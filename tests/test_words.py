@@ -14,7 +14,7 @@ pytest.importorskip("tokenizers")
 
 from longtail.core.errors import DataError, MissingExtraError, ParameterError, StoreError
 from longtail.core.texts import Texts
-from longtail.encoders import words as module
+from longtail.encoders import tokens as module
 from longtail.encoders.vectors import WordVectors, glove, vectors_for
 from longtail.encoders.words import Words
 
@@ -151,7 +151,7 @@ def test_bad_settings_and_states() -> None:
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(MissingExtraError, match=r"sequences of words needs.*longtail\[deep\]"):
+    with pytest.raises(MissingExtraError, match=r"texts to tokens needs.*longtail\[deep\]"):
         Words.fit(Texts.of(["a b"]))
 
 

@@ -16,6 +16,7 @@ from longtail.encoders.encoder import Embedded, Encoder
 from longtail.encoders.export import Exported
 from longtail.encoders.inception import Inception
 from longtail.encoders.table import Table, compact
+from longtail.encoders.tfidf import smoothed_idf
 
 
 class Sequences(NamedTuple):
@@ -78,12 +79,6 @@ def tfidf_of(words: NDArray[np.int32], vocabulary: int, idf: NDArray[np.float32]
         (np.ones(len(rows), np.float32), (rows, words[rows, places])), shape=(len(words), vocabulary)
     )  # the same word twice is added up
     if idf is None:
-        idf = idf_of(counts)
+        idf = smoothed_idf(len(words), np.bincount(counts.indices, minlength=vocabulary))
     counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
     return normalise_rows(counts.astype(np.float32))
-
-
-def idf_of(counts: sp.csr_matrix) -> NDArray[np.float32]:
-    """ln((1 + N)/(1 + df)) + 1 of each column (V,)."""
-    df = np.bincount(counts.indices, minlength=counts.shape[1])
-    return np.asarray(np.log((1 + counts.shape[0]) / (1 + df)) + 1, np.float32)

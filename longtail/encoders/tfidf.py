@@ -149,8 +149,8 @@ class Tfidf:
 
     @functools.cached_property
     def idf(self) -> NDArray[np.float32]:
-        """ln((1 + N)/(1 + df)) + 1 for each term (V,)."""
-        return (np.log((1 + self.texts) / (1 + self.texts_with)) + 1).astype(np.float32)
+        """For each term (V,)."""
+        return smoothed_idf(self.texts, self.texts_with)
 
     def count(self, texts: Texts) -> sp.csr_matrix:
         """Counts of the known terms (N, V)."""
@@ -206,6 +206,11 @@ class Tfidf:
         hashed = settings.hashing is not None
         terms = Texts.of([]) if hashed else Texts(arrays["terms.data"], arrays["terms.offsets"])
         return cls(terms, meta["words"], arrays["terms.texts"], meta["texts"], meta["average"], settings)
+
+
+def smoothed_idf(texts: int, texts_with: NDArray[Any]) -> NDArray[np.float32]:
+    """ln((1 + N)/(1 + n)) + 1 of terms (V,) that occur in n = `texts_with` (V,) of N = `texts` texts."""
+    return np.asarray(np.log((1 + texts) / (1 + texts_with)) + 1, np.float32)
 
 
 def normalised(texts: Texts, settings: TfidfParameters) -> Spelled:
