@@ -44,12 +44,14 @@ class Cascade(Learner):
         phases: Sequence[Phase],
         seed: int = 0,
         mixing: Mixing | None = None,
+        about: dict[str, Any] | None = None,
     ):
         super().__init__()
         self.data, self.encoder, self.phases, self.points = points, encoder, phases, len(points)
         self.seed, self.mixing = seed, mixing
         self.depth = 1 + max((t for phase in phases for t in phase.levels), default=0)  # T
         self.join: Join = Path()
+        self.about = dict(about or {})  # for the model to record, as where vectors come from
         self.kept: dict[str, Any] = {}  # what a recipe computes once and needs in several phases
         self.tree: LabelTree | None = None
         self.tokens = Held(points.tokens)

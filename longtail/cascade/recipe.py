@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from longtail.core.labels import Labels
 from longtail.core.model import Model
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from longtail.cascade.mixing import Mixing
     from longtail.cascade.points import Points
     from longtail.encoders.reader import Reader
+    from longtail.encoders.subwords import Subwords
     from longtail.encoders.table import Table
     from longtail.train.phase import Group
 
@@ -33,7 +34,12 @@ class CascadeRecipe(NetworkRecipe):
     """A network with levels from few clusters to all labels. A subclass implements `reader_of` and `network`."""
 
     dimension: int = param(300, "dimensions of word vectors", at_least=1)
-    vectors: Literal["learnt", "glove"] = param("learnt", "word vectors to begin with; glove's dimension is 50")
+    reader: Literal["words", "subwords"] = param("words", "what texts are cut to; subwords: by an encoder's tokenizer")
+    vectors: Literal["learnt", "static", "glove"] = param(
+        "learnt", "vectors to begin with; static: distilled from an encoder; glove: 50 dimensions"
+    )
+    encoder: str | None = param(None, "folder of the encoder of subwords and static (none: the installed one)")
+    word_rate: float = param(1.0, "learning rate of word vectors, as a share of the others'; 0 freezes", at_least=0.0)
     min_texts: int = param_of(TfidfParameters, "min_texts")
     limit: int | None = param_of(TfidfParameters, "limit")
     schedule: Schedule = param("constant", "how the learning rate changes within a phase")  # noqa: RUF009
@@ -55,19 +61,28 @@ class CascadeRecipe(NetworkRecipe):
 
     @abstractmethod
     def reader_of(self, texts: Texts, run: Run) -> Reader:
-        """A reader whose vocabulary is learnt from these texts."""
+        """A reader whose vocabulary, or its weights, are learnt from these texts."""
 
-    def word_vectors(self, reader: Reader) -> Table:
-        """E (V, D) as training begins."""
-        import torch
+    def subwords(self, texts: Texts, run: Run) -> Subwords:
+        """The sub-words of an encoder, with their document frequencies in these texts."""
+        from longtail.encoders.subwords import Subwords
 
+        return Subwords.fit(texts, self.encoder, progress=run.progress)[0]
+
+    def word_vectors(self, reader: Reader, about: dict[str, Any]) -> Table:
+        """E (V, D) as training begins; `about` is told where vectors come from, for the model to record."""
         from longtail.encoders.table import Table
 
         if self.vectors == "glove":
             from longtail.encoders.vectors import glove, vectors_for
 
-            known = glove(f"{self.kind} with vectors=glove")
-            return Table(torch.from_numpy(vectors_for(reader.names(), known)))
+            return Table.of(vectors_for(reader.names(), glove(f"{self.kind} with vectors=glove")))
+        if self.vectors == "static":
+            from longtail.encoders.distil import static_vectors, vectors_of
+
+            static = static_vectors(self.encoder, self.dimension)
+            about["vectors"] = static.about
+            return Table.of(vectors_of(reader.vocabulary, static))
         return Table.random(len(reader), self.dimension, self.dimension**-0.5)
 
     def group(self, modules: str, lr: float) -> Group:
@@ -75,6 +90,10 @@ class CascadeRecipe(NetworkRecipe):
         from longtail.train.phase import Group
 
         return Group(modules, lr, self.schedule, self.warmup)
+
+    def everything(self, lr: float) -> tuple[Group, Group]:
+        """All parts of a network at this rate, word vectors at their share of it."""
+        return self.group("", lr), self.group("encoder.E", lr * self.word_rate)
 
     def mixing(self) -> Mixing | None:
         """How points are mixed in training, if `augment` asks for it."""
@@ -90,7 +109,8 @@ class CascadeRecipe(NetworkRecipe):
         from longtail.cascade.model import CascadeModel
         from longtail.cascade.served import Network
 
-        return CascadeModel(self, labels, read.reader, [Network(*learner.export()) for learner in learners])
+        networks = [Network(*learner.export()) for learner in learners]
+        return CascadeModel(self, labels, read.reader, networks, dict(learners[0].about))
 
 
 @dataclass(frozen=True)
@@ -98,10 +118,12 @@ class BagRecipe(CascadeRecipe):
     """A cascade over bags of words: TF-IDF rows times a table of word vectors."""
 
     def reader_of(self, texts: Texts, run: Run) -> Reader:
-        """TF-IDF of words."""
+        """TF-IDF of words, or of sub-words."""
         from longtail.encoders.reader import BagReader
         from longtail.encoders.tfidf import Tfidf
 
+        if self.reader == "subwords":
+            return BagReader("subwords", self.subwords(texts, run))
         return BagReader("tfidf", Tfidf.fit(texts, TfidfParameters(min_texts=self.min_texts, limit=self.limit))[0])
 
 
@@ -113,9 +135,11 @@ class SequenceRecipe(CascadeRecipe):
     min_texts: int = param(1, "a word must occur in at least this many texts", at_least=1)
 
     def reader_of(self, texts: Texts, run: Run) -> Reader:
-        """The numbers of the first `length` words."""
+        """The numbers of the first `length` words, or sub-words."""
         from longtail.encoders.reader import SequenceReader
         from longtail.encoders.words import Words
 
+        if self.reader == "subwords":
+            return SequenceReader("subwords", self.subwords(texts, run), self.length)
         words = Words.fit(texts, min_texts=self.min_texts, limit=self.limit, progress=run.progress)
         return SequenceReader("words", words, self.length)

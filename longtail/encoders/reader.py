@@ -17,11 +17,12 @@ from longtail.core.errors import ParameterError, StoreError
 from longtail.core.progress import Progress
 from longtail.core.registry import Registry
 from longtail.core.texts import Texts
-from longtail.encoders.words import UNKNOWN
+from longtail.encoders.tokens import UNKNOWN
 
 vocabularies: Registry[Any] = Registry("vocabulary")
 vocabularies.add("tfidf", "longtail.encoders.tfidf:Tfidf")
 vocabularies.add("words", "longtail.encoders.words:Words")
+vocabularies.add("subwords", "longtail.encoders.subwords:Subwords")
 
 
 class Reader(ABC):
@@ -38,9 +39,10 @@ class Reader(ABC):
     def read(self, texts: Texts, *, cached: bool = False, progress: Progress | None = None) -> Any:
         """N texts, in this reader's form. `cached` keeps the result on disk where reading again would take longer."""
 
-    @abstractmethod
     def names(self) -> list[str]:
         """The term of each number (V,); "" where it stands for none."""
+        names: list[str] = self.vocabulary.names(range(len(self)))
+        return names
 
     @abstractmethod
     def known(self, rows: Any) -> NDArray[np.bool_]:
@@ -57,18 +59,14 @@ class BagReader(Reader):
 
     def read(self, texts: Texts, *, cached: bool = False, progress: Progress | None = None) -> sp.csr_matrix:
         """Never cached: reading takes tens of microseconds a text."""
-        return self.vocabulary.encode(texts)
-
-    def names(self) -> list[str]:
-        names: list[str] = self.vocabulary.names(range(len(self)))
-        return names
+        return self.vocabulary.encode(texts) if self.kind == "tfidf" else self.vocabulary.bags(texts)
 
     def known(self, rows: sp.csr_matrix) -> NDArray[np.bool_]:
         return np.diff(rows.indptr) > 0
 
 
 class SequenceReader(Reader):
-    """Texts as the numbers of their first `length` words (N, length), padded by 0."""
+    """Texts as the numbers of their first `length` words or sub-words (N, length), padded by 0."""
 
     def __init__(self, kind: str, vocabulary: Any, length: int):
         super().__init__(kind, vocabulary)
@@ -76,9 +74,6 @@ class SequenceReader(Reader):
 
     def read(self, texts: Texts, *, cached: bool = False, progress: Progress | None = None) -> NDArray[np.int32]:
         return self.vocabulary.encode(texts, self.length, cached=cached, progress=progress)
-
-    def names(self) -> list[str]:
-        return ["", "", *self.vocabulary.terms]
 
     def known(self, rows: NDArray[np.int32]) -> NDArray[np.bool_]:
         return np.asarray((rows > UNKNOWN).any(1))

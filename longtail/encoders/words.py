@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -78,6 +78,10 @@ class Words(TokenReader):
 
     def __len__(self) -> int:
         return FIRST + len(self.terms)
+
+    def names(self, columns: Iterable[int]) -> list[str]:
+        """The words with these numbers; padding and unknown are empty strings."""
+        return ["" if column < FIRST else self.terms[int(column) - FIRST] for column in columns]
 
     @functools.cached_property
     def digest(self) -> str:

@@ -77,12 +77,14 @@ class Astec(BagRecipe):
 
         Shortlists are made by the feature "near"; the block of "text" begins where that of "near" is then.
         """
-        encoder = parts.BagEncoder(self.word_vectors(read.reader), ("near", "text"), "astec", self.dropout)
-        return parts.Cascade(read, encoder, self.phases(), seed, self.mixing())
+        about: dict[str, Any] = {}
+        E = self.word_vectors(read.reader, about)
+        encoder = parts.BagEncoder(E, ("near", "text"), "astec", self.dropout)
+        return parts.Cascade(read, encoder, self.phases(), seed, self.mixing(), about)
 
     def phases(self) -> list[parts.Phase]:
         """Word vectors on clusters; then labels on shortlists, with word vectors frozen."""
-        everything = (self.group("", self.surrogate_lr),)
+        everything = self.everything(self.surrogate_lr)
         labels = (self.group("encoder.residuals.text", self.lr), self.group("levels.1", self.lr))
         first, then = self.surrogate_epochs, self.epochs
         return [

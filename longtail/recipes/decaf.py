@@ -69,16 +69,19 @@ class Decaf(BagRecipe):
 
     def network(self, read: parts.Points, seed: int) -> parts.Cascade:
         """A bag encoder with a residual block for each level, and the phases."""
-        encoder = parts.BagEncoder(self.word_vectors(read.reader), ("meta", "label"), self.form, self.dropout)
-        return parts.Cascade(read, encoder, self.phases(), seed, self.mixing())
+        about: dict[str, Any] = {}
+        E = self.word_vectors(read.reader, about)
+        encoder = parts.BagEncoder(E, ("meta", "label"), self.form, self.dropout)
+        return parts.Cascade(read, encoder, self.phases(), seed, self.mixing(), about)
 
     def phases(self) -> list[parts.Phase]:
         """Word vectors on clusters; new clusters; labels."""
-        words = () if self.freeze_words else (self.group("encoder.E", self.lr),)
-        own_words = () if self.freeze_words else (self.group("encoder.tables.label", self.lr),)
+        rate = self.lr * self.word_rate
+        words = () if self.freeze_words else (self.group("encoder.E", rate),)
+        own_words = () if self.freeze_words else (self.group("encoder.tables.label", rate),)
         clusters = (self.group("encoder.residuals.meta", self.lr), self.group("levels.0", self.lr), *words)
         labels = (self.group("encoder.residuals.label", self.lr), self.group("levels.1", self.lr), *own_words)
-        everything = (self.group("", self.surrogate_lr),)
+        everything = self.everything(self.surrogate_lr)
         first, then = self.surrogate_epochs, self.epochs
         return [
             parts.Phase("surrogate", first, everything, (CLUSTERS,), self.sparse_clusters, self.build_surrogate),

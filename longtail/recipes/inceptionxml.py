@@ -62,15 +62,16 @@ class InceptionXML(SequenceRecipe):
 
     def network(self, read: parts.Points, seed: int) -> parts.Cascade:
         """Word vectors, the convolutions over them, and the phases."""
-        E = self.word_vectors(read.reader)
+        about: dict[str, Any] = {}
+        E = self.word_vectors(read.reader, about)
         encoder = parts.SequenceEncoder(E, parts.Inception(E.width, self.length, self.routed))
-        return parts.Cascade(read, encoder, self.phases(), seed, self.mixing())
+        return parts.Cascade(read, encoder, self.phases(), seed, self.mixing(), about)
 
     def phases(self) -> list[parts.Phase]:
         """One phase: both levels in every step."""
         share = self.detached / self.epochs if self.detached < self.epochs else DETACHED
         detached = ((LABELS, share),) if self.detached else ()
-        everything, both = (self.group("", self.lr),), (CLUSTERS, LABELS)
+        everything, both = self.everything(self.lr), (CLUSTERS, LABELS)
         prepare, build = self.sparse_clusters, self.build_both
         return [parts.Phase("joint", self.epochs, everything, both, prepare, build, detached=detached)]
 

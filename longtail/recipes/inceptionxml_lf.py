@@ -54,7 +54,7 @@ class InceptionXMLLF(WithWalks, InceptionXML):
 
     def phases(self) -> list[parts.Phase]:
         """Without free rows, and with."""
-        everything, both = (self.group("", self.lr),), (CLUSTERS, LABELS)
+        everything, both = self.everything(self.lr), (CLUSTERS, LABELS)
         return [
             parts.Phase("texts", self.epochs, everything, both, self.sparse_clusters, self.build_texts),
             parts.Phase("joint", self.epochs, everything, both, self.text_clusters, self.build_joint),

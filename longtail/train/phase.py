@@ -84,8 +84,9 @@ class Phase:
     clip: float | None = None
 
     def group_of(self, name: str) -> Group | None:
-        """The group that trains a parameter or table; None if it is frozen."""
-        return next((group for group in reversed(self.groups) if group.matches(name)), None)
+        """The group that trains a parameter or table; None if it is frozen, as by a group whose rate is 0."""
+        found = next((group for group in reversed(self.groups) if group.matches(name)), None)
+        return found if found is not None and found.lr > 0 else None
 
     def with_defaults(self, settings: LoopParameters) -> Phase:
         """This phase with what it leaves open taken from the training's settings."""
