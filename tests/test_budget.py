@@ -148,7 +148,8 @@ def test_networks_and_trials_share_it(monkeypatch: Any) -> None:
     assert budgets == [2.0]  # half of it was held out: there is a second training too
     for refit, share in ((False, 4.0), (True, 2.0)):  # with patience only on request
         budgets.clear()
-        longtail.recipe("astec", **QUICK, patience=9999, refit=refit).fit(topic_corpus(200), Run(budget=4.0))
+        recipe = longtail.recipe("decaf", **QUICK | {"min_steps": 5}, patience=9, refit=refit)
+        recipe.fit(topic_corpus(200), Run(budget=4.0))
         assert budgets == [share]
     assert model.recipe.steps == 160  # type: ignore[attr-defined]
 
