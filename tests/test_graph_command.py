@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from longtail.cli.main import main
 from longtail.core.errors import ParameterError
 from longtail.core.labels import Labels
-from longtail.labels.names import cut_name, full_name, short_name
 from longtail.labels.neighbourhood import Neighbourhood, find_label, neighbourhood
-from longtail.labels.picture import STEP, WIDTH, drawing, picture_page, places
+from longtail.report.names import cut_name, full_name, short_name
+from longtail.report.neighbours import STEP, WIDTH, drawing, picture_page, places
 
 ROWS = [
     ["tea", "milk"],

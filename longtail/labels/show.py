@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from longtail.core.errors import ParameterError
 from longtail.core.labels import Labels
-from longtail.labels.names import short_name
 from longtail.labels.paths import way_to
 from longtail.labels.tree import LabelTree
+from longtail.report.names import short_name
 
 Words = Callable[[int, int, int], list[str]]  # (level, node, count) → the words that tell the node from its siblings
 FEW_LINES = 80  # an outline that nobody limited

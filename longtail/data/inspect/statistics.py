@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from longtail import _native
 from longtail.core.labels import Labels
-from longtail.core.texts import Texts
+from longtail.core.texts import Texts, printable
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
-from longtail.data.inspect.plots import Histogram, length_bins, linear_bins, rank_curve
+from longtail.data.inspect.bins import Histogram, length_bins, linear_bins, rank_curve
 
 # labels by their number of training examples: from, to (None: without end)
 RANGES = ((0, 0), (1, 1), (2, 5), (6, 20), (21, 100), (101, 1000), (1001, None))
@@ -312,11 +312,6 @@ def _top(values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
     else:
         rows = np.arange(len(values))
     return rows[np.lexsort((rows, -values[rows]))][:k]
-
-
-def printable(text: str) -> str:
-    """The text on one line, without characters that would move the cursor."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _present(values: dict[str, Any], *but: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""A label among its neighbours, drawn: the label in the middle, the strongest neighbours around it.
+"""`longtail graph --picture`: a label in the middle, its strongest neighbours around it, as SVG or as a page.
 
-SVG that stands alone, in light and dark alike, and a page around it. Neighbours stand on an ellipse at even heights, so
-that no name can run into another; what comes from the data is cut to the room there is, and escaped.
+The SVG needs no other file and has a light and a dark mode. Neighbours are placed on an ellipse at even heights, so
+that names never overlap. Text from the data is cut to the space available, and escaped.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
 from longtail.core.labels import Labels
-from longtail.data.inspect.page import STYLE
-from longtail.labels.names import cut_name, full_name, short_name
-from longtail.labels.neighbourhood import Neighbour, Neighbourhood
+from longtail.report import html
+from longtail.report.names import cut_name, full_name, short_name
+
+if TYPE_CHECKING:  # for types only: labels/ is above this folder and fills in what is drawn here
+    from longtail.labels.neighbourhood import Neighbour, Neighbourhood
 
 WIDTH, STEP, MARGIN = 960, 42, 34  # of the picture; between two names; above and below all
 ACROSS, LEAST_DOWN = 235, 110  # half axes of the ellipse; the upright one grows with the neighbours
@@ -22,14 +25,8 @@ DEGREE_AT = 0.6  # of the way from the middle: clear of its name and of the edge
 LETTER = 7.4  # generous width of a character of the middle's name
 EDGES_EACH = 2  # edges among the neighbours that are drawn, for each of them, at most
 FAINT = 0.05  # and how strong these must be
-INK = """
-:root { --ink: #1c1d21; --soft: #62656e; --paper: #ffffff; --c0: #2f5d8c; --c1: #d08c2e; --c2: #8fa9bf; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e7ea; --soft: #9da1ab; --paper: #17181b; --c0: #7fb0e0;
-  --c1: #e2a957; --c2: #56697c; } }
-svg { background: var(--paper); }
-"""
 LINES = """
-svg text { fill: var(--ink); font: 13px "Source Sans 3", "Helvetica Neue", "Segoe UI", Roboto, Arial, sans-serif; }
+svg text { fill: var(--ink); font: 13px var(--sans); }
 svg .small { fill: var(--soft); font-size: 11px; }
 svg .left { text-anchor: end; } svg .centre { text-anchor: middle; }
 svg .degree { fill: var(--ink); font-size: 11px; text-anchor: middle; paint-order: stroke; stroke: var(--paper);
@@ -38,6 +35,7 @@ svg .spoke { stroke: var(--c0); stroke-linecap: round; } svg .among { fill: none
 svg .node { fill: var(--c0); stroke: var(--paper); stroke-width: 2px; }
 svg .self { fill: var(--c0); } svg .self-name { fill: var(--paper); font-weight: 600; text-anchor: middle; }
 """
+ALONE = f"{html.COLOURS}svg {{ background: var(--paper); }}{LINES}"  # for a picture without a page around it
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ def half_height(count: int) -> float:
     return max(LEAST_DOWN, (count + 1) // 2 * STEP / 2 + STEP / 4)
 
 
-def drawing(labels: Labels, found: Neighbourhood, style: str = INK + LINES) -> str:
+def drawing(labels: Labels, found: Neighbourhood, style: str = ALONE) -> str:
     """The picture as SVG."""
     height = 2 * (half_height(len(found.neighbours)) + MARGIN)
     at = {n.label: place for n, place in zip(found.neighbours, places(len(found.neighbours)), strict=True)}
@@ -164,28 +162,17 @@ WORDS = {
 
 
 def picture_page(labels: Labels, found: Neighbourhood, corpus: str) -> str:
-    """A page with the picture and the figures, for a browser."""
+    """A page with the picture and a table of the figures, as HTML."""
     name = full_name(labels, found.label)
     header = ["neighbour i", "degree", "P[i|j]", "P[j|i]", "shared", "points"]
-    rows = "\n".join(
-        f"<tr><td>{escape(full_name(labels, n.label))}</td>"
-        + "".join(f"<td>{cell}</td>" for cell in _cells(n, found.kind))
-        + "</tr>"
-        for n in found.neighbours
-    )
-    table = f"<table><thead><tr>{''.join(f'<th>{h}</th>' for h in header)}</tr></thead>\n<tbody>{rows}</tbody></table>"
-    style = f"{STYLE}{LINES}svg {{ max-width: none !important; }}"
-    head = (
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(name)}</title><style>{style}</style>"
-    )
-    figure = f"<figure>{drawing(labels, found, style='')}<figcaption>{_caption(found)}</figcaption></figure>"
-    body = (
-        f'<h1>{escape(name)}</h1>\n<p class="soft">{found.points:,} training points in {escape(corpus)}</p>\n'
-        f'{figure}\n<section><div class="wide">{table}</div></section>\n'
-        "<footer>Made by <code>longtail graph</code>.</footer>"
-    )
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}\n</body>\n</html>\n'
+    rows = ([full_name(labels, n.label), *_cells(n, found.kind)] for n in found.neighbours)
+    body = [
+        f"<h1>{escape(name)}</h1>",
+        f'<p class="soft">{found.points:,} training points in {escape(corpus)}</p>',
+        html.figure(drawing(labels, found, style=""), _caption(found)),
+        html.table(header, rows),
+    ]
+    return html.page(name, body, "longtail graph", f"{LINES}svg {{ max-width: none !important; }}")
 
 
 def _caption(found: Neighbourhood) -> str:
