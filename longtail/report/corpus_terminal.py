@@ -22,7 +22,7 @@ from longtail.report.corpus_rows import (
 )
 from longtail.report.terminal import light_table, scatter
 
-WIDEST = 100  # tables and the plot stay readable on a wide screen
+WIDEST = 100  # columns; wider tables and plots are hard to read
 PLOT_ROWS = 14
 PLAIN = str.maketrans("–’…", "-'.")
 

@@ -69,7 +69,7 @@ def overview(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]
 
 
 def corpora(outcomes: Sequence[Outcome]) -> list[str]:
-    """What the runs behind the verdicts were made on and with."""
+    """The table of corpora, machines and versions of the runs behind the verdicts."""
     lines = ["| corpus | digest | test points | runs | machine | versions |", "| --- | --- | --- | --- | --- | --- |"]
     for name in dict.fromkeys(outcome.corpus for outcome in outcomes):
         records = {
@@ -91,18 +91,18 @@ def corpora(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def machine(record: dict[str, Any]) -> str:
-    """The machine of a run in words."""
+    """The machine of a run, as text."""
     of = record["machine"]
     return f"{of['cpu']}, {of['cores']} cores, {of['threads']} thread{'s' * (of['threads'] != 1)}"
 
 
 def code(record: dict[str, Any]) -> str:
-    """The versions of a run in words."""
+    """The package versions of a run, as text."""
     return ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "commit")
 
 
 def section(claim: Claim, outcomes: Sequence[Outcome]) -> list[str]:
-    """Everything about one claim."""
+    """The section of one claim: for each corpus the verdict, the arms and the differences."""
     lines = [f"## {claim.id}: {claim.says}", "", f"{claim.paper}; {claim.kind}; {seeds_of(claim)}.", ""]
     for outcome in outcomes:
         lines += [f"### {claim.id} on {outcome.corpus}: {outcome.verdict}", ""]
@@ -117,12 +117,12 @@ def section(claim: Claim, outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def seeds_of(claim: Claim) -> str:
-    """The seeds of a claim in words."""
+    """The seeds of a claim, as text."""
     return f"seed{'s' * (len(claim.seeds) != 1)} {', '.join(map(str, claim.seeds))}"
 
 
 def arms(outcome: Outcome) -> list[str]:
-    """The arms of a claim with their figures."""
+    """The table of the arms of a claim with their figures."""
     extra = [m for part in outcome.claim.parts for m in part.metrics if m not in SHOWN]
     metrics = [*SHOWN, *dict.fromkeys(extra)]
     rows, systems = [], [arm.system for arm in outcome.claim.arms]
@@ -141,14 +141,14 @@ def arms(outcome: Outcome) -> list[str]:
 
 
 def figures(pool: Pool, metrics: Sequence[str]) -> list[str]:
-    """The figures of an arm, then its time and memory."""
+    """The figures of an arm, then its training time and peak memory."""
     seconds, memory = pool.mean("seconds", "train"), pool.mean("peak_mb")
     costs = ["–" if seconds is None else f"{seconds:.1f}", "–" if memory is None else f"{memory:,.0f}"]
     return [*(f"{pool.figure(metric):.2f}" for metric in metrics), *costs]
 
 
 def differences(parts: Sequence[Decided]) -> list[str]:
-    """What the verdict rests on."""
+    """The table of the differences that a verdict is based on."""
     rows = []
     for decided in parts:
         for i, spread in enumerate(decided.rows):
@@ -160,5 +160,5 @@ def differences(parts: Sequence[Decided]) -> list[str]:
 
 
 def interval(spread: Spread) -> str:
-    """The interval of a difference, or a dash."""
+    """The interval of a difference as text, or a dash if there is none."""
     return "–" if spread.low is None or spread.high is None else f"{spread.low:+.2f} … {spread.high:+.2f}"

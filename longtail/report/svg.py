@@ -18,7 +18,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 44
 
 
 def svg_scatter(x: Sequence[int], y: Sequence[int], titles: tuple[str, str], label: str) -> str:
-    """A log-log scatter."""
+    """A scatter plot with logarithmic axes; x and y are at least 1, `label` describes it for screen readers."""
     x_end, y_end = decades(max(x, default=1)), decades(max(y, default=1))
     body = [_y_tick(e / y_end, f"10{_raised(e)}") for e in range(int(y_end) + 1)]
     body += [_x_tick(e / x_end, f"10{_raised(e)}") for e in range(int(x_end) + 1)]
@@ -28,7 +28,7 @@ def svg_scatter(x: Sequence[int], y: Sequence[int], titles: tuple[str, str], lab
 
 
 def svg_histogram(histogram: Histogram, titles: tuple[str, str], label: str) -> str:
-    """Bars of the share of each bin; a tick stands under a bar that holds one number, else at its left edge."""
+    """A bar for the share of each bin; its tick is in the middle if the bin holds one number, else at the left edge."""
     edges, total = histogram.edges, max(sum(histogram.counts) + histogram.zeros, 1)
     shares = [count / total for count in histogram.counts]
     body, top = _share_axis(max(shares))
@@ -40,7 +40,7 @@ def svg_histogram(histogram: Histogram, titles: tuple[str, str], label: str) -> 
         bins = len(histogram.counts)
         places = [i / bins for i in range(bins + 1)]
         one = edges[1] - edges[0] == 1
-        last = bins - histogram.more  # the open bin has a label of its own
+        last = bins - histogram.more  # the open bin gets a tick label of its own
         every = next(step for step in round_numbers() if bins / step <= 9)
         shown = [i for i in range(0, last, every) if not histogram.more or i + every / 2 <= last]
         body += [_x_tick(places[i] + one / (2 * bins), f"{edges[i]:,}") for i in shown]
@@ -55,7 +55,7 @@ def svg_histogram(histogram: Histogram, titles: tuple[str, str], label: str) -> 
 def svg_bars(
     names: Sequence[str], series: Sequence[tuple[str, Sequence[float]]], titles: tuple[str, str], label: str
 ) -> str:
-    """Groups of bars, one for each name, of several series of shares; the legend is the caption's."""
+    """A group of bars for each name, one bar for each series of shares; the caption must explain the colours."""
     body, top = _share_axis(max((value for _, values in series for value in values), default=0))
     slot = 1 / len(names)
     for i, name in enumerate(names):
@@ -106,7 +106,7 @@ def _bar(left: float, right: float, height: float, series: int, tip: str) -> str
 
 
 def _log_marks(low: int, high: int) -> list[int]:
-    """1, 2, 5, 10, … between two numbers: only the powers of 10 over a wide range, even steps over a narrow one."""
+    """Ticks between two numbers: 1, 2, 5, 10, …; over a wide range powers of 10 only, over a narrow one even steps."""
     marks = [m for m in round_numbers() if low <= m <= high]
     if len(marks) < 3:
         step = next(s for s in round_numbers() if (high - low) / s <= 5)

@@ -20,11 +20,11 @@ def light_table(**options: Any) -> Table:
 def scatter(
     x: NDArray[np.integer], y: NDArray[np.integer], width: int, height: int, titles: tuple[str, str], ascii: bool
 ) -> list[str]:
-    """A log-log scatter as lines of text at most `width` wide, in braille dots (with `ascii` in stars).
+    """A scatter plot with logarithmic axes as lines of text, at most `width` wide, in braille dots or ASCII stars.
 
-    x and y are at least 1; `titles` are those of the axes.
+    x and y (n,) are at least 1; `titles` name the axes.
     """
-    columns = width - 6  # left of them: a tick label of four characters, a blank, the axis
+    columns = width - 6  # on their left: a tick label of four characters, a space, the axis
     x_end, y_end = decades(float(x.max(initial=1))), decades(float(y.max(initial=1)))
     rows = _dots(np.log10(x) / x_end, np.log10(y) / y_end, columns, height, ascii)
     side, tick, corner, rule, mark = "|++-+" if ascii else "│┤└─┬"
@@ -43,12 +43,14 @@ def scatter(
 
 
 def _dots(x: NDArray[np.floating], y: NDArray[np.floating], columns: int, rows: int, ascii: bool) -> list[str]:
-    """Dots at places from 0 to 1, y upwards, on a field of characters: 2 × 4 dots in one, or with `ascii` one."""
+    """Lines of characters with dots at x and y (n,) from 0 to 1; a character holds 2 × 4 dots, with `ascii` one."""
     wide, tall = (1, 1) if ascii else (2, 4)
     across = np.round(x * (columns * wide - 1)).astype(int)
     down = np.round((1 - y) * (rows * tall - 1)).astype(int)
     field = np.zeros((rows, columns), np.int64)
-    bits = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])  # of U+2800, by row and column
+    bits = np.array(
+        [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]]
+    )  # bits of a braille character (U+2800 + bits), by row and column
     np.bitwise_or.at(field, (down // tall, across // wide), bits[down % tall, across % wide])
     drawn = np.where(field == 0, ord(" "), ord("*") if ascii else 0x2800 + field)
     return ["".join(map(chr, line)) for line in drawn.tolist()]

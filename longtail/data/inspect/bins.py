@@ -14,10 +14,10 @@ LONG = 60  # if more than a few lengths are above this, bins are spaced by the l
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of whole numbers: bin i holds those from `edges[i]` up to, not including, `edges[i + 1]`.
+    """Whole numbers counted in bins: bin i holds the values from `edges[i]` up to, but not including, `edges[i + 1]`.
 
-    With `more` the last bin holds all that lie above, too. With `log` the edges are evenly spaced in the
-    logarithm, and `zeros` values of 0 stand in no bin.
+    `more`: the last bin also holds all larger values. `log`: the edges are evenly spaced in the logarithm. `zeros` is
+    the number of values that are 0 and therefore in no bin of a logarithmic histogram.
     """
 
     edges: tuple[int, ...]
@@ -27,7 +27,7 @@ class Histogram:
     zeros: int = 0
 
     def name(self, i: int) -> str:
-        """The numbers of bin i: `7`, `10–14`, `≥ 60`."""
+        """The values of bin i as text: `7`, `10–14`, `≥ 60`."""
         low, high = self.edges[i], self.edges[i + 1] - 1
         if self.more and i == len(self.counts) - 1:
             return f"≥ {low:,}"
@@ -35,7 +35,7 @@ class Histogram:
 
 
 def linear_bins(values: NDArray[np.integer]) -> Histogram:
-    """At most 40 bins of equal width from 0, and one for the few that may lie above them."""
+    """At most 40 bins of equal width from 0, and one more for the few larger values if there are any."""
     if not len(values):
         return Histogram((0, 1), (0,))
     bulk, top = (int(value) for value in np.quantile(values, (0.98, 0.998)))
@@ -47,12 +47,12 @@ def linear_bins(values: NDArray[np.integer]) -> Histogram:
 
 
 def log_bins(values: NDArray[np.integer]) -> Histogram:
-    """At most 30 bins of equal width in the logarithm, over the values of at least 1."""
+    """At most 30 bins of equal width in the logarithm, for the values of at least 1."""
     positive = values[values > 0]
     if not len(positive):
         return Histogram((1, 2), (0,), log=True, zeros=len(values))
     low, high = int(positive.min()), int(positive.max()) + 1
-    # rounded to whole numbers, narrow bins would be of uneven width: eight numbers in a typical one are enough
+    # edges are whole numbers, so narrow bins would differ in width: about eight numbers in a typical bin avoid that
     bins = int(np.clip(math.log(high / low) / math.log1p(8 / np.median(positive)), 1, 30))
     edges = np.unique(np.round(np.geomspace(low, high, bins + 1)).astype(np.int64))
     counts = np.histogram(positive, edges)[0]
@@ -60,15 +60,15 @@ def log_bins(values: NDArray[np.integer]) -> Histogram:
 
 
 def length_bins(values: NDArray[np.integer]) -> Histogram:
-    """Bins for lengths: by the logarithm, but one by one where nearly all are short (titles, names)."""
+    """Bins for lengths: logarithmic for long texts, of equal width if nearly all are short (titles, names)."""
     long = len(values) and np.quantile(values, 0.995) > LONG
     return log_bins(values) if long else linear_bins(values)
 
 
 def rank_curve(counts: NDArray[np.integer], points: int = 300) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rank (from 1) and count of the largest, second largest, … count above 0, at most `points` of them.
+    """The counts above 0 sorted from large to small, as ranks (from 1) and the counts at these ranks.
 
-    The ranks are evenly spaced in the logarithm, with the first and the last among them.
+    At most `points` ranks, evenly spaced in the logarithm; the first and the last rank are always among them.
     """
     falling = np.sort(counts[counts > 0])[::-1].astype(np.int64)
     if not len(falling):
