@@ -10,14 +10,17 @@ import json
 import lzma
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import longtail.data
 from longtail.core.errors import DataError, ParameterError
-from longtail.data.debian_packages import read_stanzas, version_key
-from longtail.data.debian_related import build, main, write
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
+from debian_packages import read_stanzas, version_key
+from debian_related import build, is_test, main, write
 
 FIXTURES = Path(__file__).parent / "fixtures" / "debian"
 OLD, NEW = FIXTURES / "Packages-old", FIXTURES / "Packages-new"
@@ -158,8 +161,6 @@ def test_versions_sort_as_dpkg_sorts_them() -> None:
 
 def test_bundled_corpus_follows_the_same_rules() -> None:
     """Its files have the figures of its README, and its split and filter pairs are what the script makes them."""
-    from longtail.data.debian_related import is_test
-
     files = unpacked(BUNDLED)
     labels = [json.loads(line) for line in files["labels.jsonl.gz"].splitlines()]
     keys = [label["key"] for label in labels]

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from longtail.cli.main import main
 from longtail.core.errors import ParameterError
 from longtail.core.labels import Labels
-from longtail.labels.names import cut_name, full_name, short_name
 from longtail.labels.neighbourhood import Neighbourhood, find_label, neighbourhood
-from longtail.labels.picture import STEP, WIDTH, drawing, picture_page, places
+from longtail.report.names import cut_name, full_name, short_name
+from longtail.report.neighbours import STEP, WIDTH, drawing, picture_page, places
 
 ROWS = [
     ["tea", "milk"],
@@ -121,17 +121,17 @@ def test_found_by_key_or_text(data: str, capsys: pytest.CaptureFixture[str], nam
 
 def test_unknown_labels(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["graph", data, "mlik", "--quiet"]) == 2
-    assert "no label has the key or text 'mlik'. Near: 'milk' (Milk)." in capsys.readouterr().err
+    assert "no label has the key or text 'mlik'. Similar: 'milk' (Milk)." in capsys.readouterr().err
     assert main(["graph", data, "leaf", "--quiet"]) == 2
-    assert "Near: 'tea' (Tea, the leaf)." in capsys.readouterr().err
+    assert "Similar: 'tea' (Tea, the leaf)." in capsys.readouterr().err
     assert main(["graph", data, "zzz", "--quiet"]) == 2
-    assert "Labels are called, for example, 'tea' (Tea, the leaf)." in capsys.readouterr().err
+    assert "Labels have names such as 'tea' (Tea, the leaf)." in capsys.readouterr().err
     assert main(["graph", data, "", "--quiet"]) == 2
     labels = Labels.of(["1", "2", "3"], ["same", "same", "Same"])
-    with pytest.raises(ParameterError, match="2 labels are called 'same': say which by its key: '1', '2'"):
+    with pytest.raises(ParameterError, match="2 labels have the name 'same'; give the key of one: '1', '2'"):
         find_label(labels, "same")
     assert find_label(labels, "Same") == 2
-    with pytest.raises(ParameterError, match=r"Near: '1' \(same\)"):
+    with pytest.raises(ParameterError, match=r"Similar: '1' \(same\)"):
         find_label(labels, "smae")
 
 

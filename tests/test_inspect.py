@@ -20,23 +20,14 @@ from rich.console import Console
 from longtail.core.labels import Labels
 from longtail.core.texts import Texts
 from longtail.data import Corpus, Dataset
-from longtail.data.inspect.page import page
-from longtail.data.inspect.plots import (
-    Histogram,
-    length_bins,
-    linear_bins,
-    log_bins,
-    number,
-    percent,
-    power,
-    rank_curve,
-    scatter,
-    svg_histogram,
-    ticks,
-)
+from longtail.data.inspect.bins import Histogram, length_bins, linear_bins, log_bins, rank_curve
 from longtail.data.inspect.statistics import RANGES, characters, statistics_of
-from longtail.data.inspect.terminal import render
 from longtail.data.read import read
+from longtail.report.corpus_page import corpus_page
+from longtail.report.corpus_terminal import render
+from longtail.report.figures import number, percent, power, ticks
+from longtail.report.svg import svg_histogram
+from longtail.report.terminal import scatter
 
 
 def matrix(rows: list[list[int]], L: int) -> sp.csr_matrix:
@@ -196,8 +187,8 @@ def test_features_have_columns_instead_of_words() -> None:
     assert got["duplicates"] == [] and got["longest"] == []
     assert got["test"]["unseen_mass"] == 1.0 and got["labels_with_text"] == 0
     assert "non-zeros per point, mean" in shown(features()) and "words" not in shown(features())
-    assert "Non-zero features per point." in page(stats) and "words" not in re.sub(
-        r"(?s)<style>.*</style>", "", page(stats)
+    assert "Non-zero features per point." in corpus_page(stats) and "words" not in re.sub(
+        r"(?s)<style>.*</style>", "", corpus_page(stats)
     )
 
 
@@ -207,7 +198,7 @@ def test_everything_can_be_shown(corpus: Corpus, width: int) -> None:
     lines = shown(corpus, width).splitlines()
     assert max(map(len, lines)) <= width
     assert "\x1b" not in "".join(lines)  # neither colours, where there is no terminal, nor what a text smuggles in
-    assert page(statistics_of(corpus)).endswith("</html>\n")
+    assert corpus_page(statistics_of(corpus)).endswith("</html>\n")
 
 
 def test_no_test_no_share_of_test() -> None:
@@ -266,7 +257,7 @@ def test_page_stands_alone_and_escapes() -> None:
     nasty = '<i onclick="x">&amp;</i>'
     train = points([nasty, "b"], [[0], [0]], 1)
     corpus = Corpus(nasty, train, Labels.of([nasty], [nasty]), test=train, about={"kind": nasty, "group": "src"})
-    html = page(statistics_of(corpus))
+    html = corpus_page(statistics_of(corpus))
     checker = Checker()
     checker.feed(html)
     checker.close()

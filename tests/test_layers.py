@@ -15,6 +15,7 @@ ROWS = [
     ["data"],
     ["metrics"],
     ["decide"],
+    ["report"],
     ["search"],
     ["labels"],
     ["encoders"],

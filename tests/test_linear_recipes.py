@@ -281,9 +281,9 @@ def test_a_hierarchy_that_does_not_fit_is_refused(lines: dict[str, str], message
     ("text", "message"),
     [
         ("chess\tsport\nchess\tarts\n", "two parents"),
-        ("chess\n", "no child with its parent"),
-        ('{"label": "chess"}\n', "no child with its parent"),
-        ("{oops\n", "no JSON"),
+        ("chess\n", "does not name a child and its parent"),
+        ('{"label": "chess"}\n', "does not name a child and its parent"),
+        ("{oops\n", "not valid JSON"),
     ],
 )
 def test_bad_lines_of_a_hierarchy(text: str, message: str, tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import platformdirs
 import pytest
 
 from longtail.cli.main import main
-from longtail.store import cache, lock
+from longtail.store import lock
 from longtail.store.cache import cache_folder, cached, without_cache
 
 
@@ -133,16 +134,17 @@ def test_where_the_cache_is(monkeypatch):
     monkeypatch.setenv("LONGTAIL_CACHE", "~/mine")
     assert cache_folder() == Path.home() / "mine"
     monkeypatch.setenv("LONGTAIL_CACHE", "")
-    monkeypatch.setattr(cache.sys, "platform", "linux")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
-    assert cache_folder() == Path("/xdg/longtail")
+    assert cache_folder() == platformdirs.user_cache_path("longtail", appauthor=False)
+    assert "longtail" in cache_folder().parts
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the folders of Linux")
+def test_where_the_cache_is_on_linux(monkeypatch, tmp_path):
+    monkeypatch.delenv("LONGTAIL_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "longtail"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_folder() == Path.home() / ".cache" / "longtail"
-    monkeypatch.setattr(cache.sys, "platform", "darwin")
-    assert cache_folder() == Path.home() / "Library" / "Caches" / "longtail"
-    monkeypatch.setattr(cache.sys, "platform", "win32")
-    monkeypatch.setenv("LOCALAPPDATA", "/local")
-    assert cache_folder() == Path("/local/longtail")
 
 
 def test_refuses_what_cannot_be_kept_with_a_warning(caplog):

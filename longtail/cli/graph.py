@@ -98,7 +98,7 @@ def page(labels: Labels, found: Neighbourhood, cell: str) -> Any:
     from rich.text import Text
 
     from longtail.cli.show import table
-    from longtail.labels.names import full_name
+    from longtail.report.names import full_name
 
     of = f"{found.points:,} training point{'' if found.points == 1 else 's'}"
     shown = f"{len(found.neighbours):,} of {found.found:,} neighbours" if found.found else "no neighbours"
@@ -146,7 +146,7 @@ def as_json(labels: Labels, found: Neighbourhood) -> dict[str, Any]:
 def write_picture(path: Path, labels: Labels, found: Neighbourhood, corpus: str) -> None:
     """Draw it, as SVG or on a page."""
     from longtail.cli.tree import write
-    from longtail.labels.picture import drawing, picture_page
+    from longtail.report.neighbours import drawing, picture_page
 
     drawn = drawing(labels, found) if path.suffix == ".svg" else picture_page(labels, found, corpus)
     write(path, [drawn.encode("utf-8", "replace")])

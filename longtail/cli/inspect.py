@@ -27,13 +27,14 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read, count, show."""
     from longtail.cli.show import console, dump
-    from longtail.data.inspect.page import page
     from longtail.data.inspect.statistics import statistics_of
-    from longtail.data.inspect.terminal import render
+    from longtail.report.corpus_page import corpus_page
+    from longtail.report.corpus_terminal import render
+    from longtail.store import disk
 
     statistics = statistics_of(read_data(args))
     if args.html:
-        Path(args.html).write_text(page(statistics), encoding="utf-8")
+        disk.write_atomically(Path(args.html), [corpus_page(statistics).encode()])
     if args.json:
         print(dump(statistics.to_json()))  # noqa: T201
     else:

@@ -21,6 +21,7 @@ longtail reproduce --from-results              # the page again, from what is re
 DESCRIPTION = """Measure what the papers claim: run the trainings that are not recorded yet, compare them by paired
 bootstrap, decide, and write docs/results.md. Without claims named: all of them. A claim whose corpus is not
 on this machine is decided from the recorded results, or reported as "no corpus"."""
+PAGE = Path("docs") / "results.md"
 
 
 def add(commands: Any) -> None:
@@ -60,8 +61,9 @@ def reproduce(bench: Any, wanted: list[tuple[Any, str]], args: argparse.Namespac
     """The work: the claims asked for are run, the page is about all there are."""
     from longtail.cli.show import console, table
     from longtail.evidence.claims import claims_of
-    from longtail.evidence.page import PAGE, page, verdict_rows, write_page
-    from longtail.evidence.reproduce import decide, run_missing
+    from longtail.evidence.reproduce import decide, run_missing, verdict_table
+    from longtail.report.results import results_page
+    from longtail.store import disk
 
     bars, draw = progress(args), not args.from_results
     if draw:
@@ -73,9 +75,10 @@ def reproduce(bench: Any, wanted: list[tuple[Any, str]], args: argparse.Namespac
         for name in dict.fromkeys([*claim.corpora, *(n for c, n in wanted if c.id == claim.id)])
     ]
     place = Path(args.page) if args.page else Path(args.results) / "results.md" if args.results else PAGE
-    write_page(place, page(every, args.seeds))
+    disk.make_folders(place.parent)
+    disk.write_atomically(place, [results_page(every, verdict_table(every), args.seeds).encode()])
     out = console()
-    out.print(table(*verdict_rows(outcomes)))
+    out.print(table(*verdict_table(outcomes)))
     for outcome in outcomes:
         if outcome.note:
             log.warning("%s on %s: %s", outcome.claim.id, outcome.corpus, outcome.note)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
-from rich import box
 from rich.console import Console, Group
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
+
+from longtail.report.terminal import light_table
 
 
 class Output(Console):
@@ -35,7 +35,7 @@ def console() -> Console:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Group:
     """A light table under its title; numbers to the right."""
     rows = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(columns))
+    made = light_table(show_header=any(columns))
     for i, name in enumerate(columns):
         numeric = bool(rows) and all(_is_number(row[i]) for row in rows)
         made.add_column(name, justify="right" if numeric else "left", overflow="fold")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -156,13 +155,8 @@ def show(title: str, lines: Iterable[list[tuple[str, str]]]) -> None:
 
 
 def write(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file under another name first, so that a failure leaves what was there."""
+    """Write a file, and say so; a failure leaves what was there."""
     from longtail.store import disk
 
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        disk.write_file(draft, chunks)
-        disk.replace(draft, path)
-    finally:
-        disk.unlink(draft)
+    disk.write_atomically(path, chunks)
     log.info("wrote %s", path)

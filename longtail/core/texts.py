@@ -148,3 +148,8 @@ def _encode(text: str) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+
+
+def printable(text: str) -> str:
+    """The text on one line: characters that would move the cursor or cannot be shown become spaces."""
+    return "".join(c if c.isprintable() else " " for c in text)

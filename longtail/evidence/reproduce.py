@@ -11,7 +11,7 @@ from longtail.core.errors import LongtailError
 from longtail.core.progress import Progress
 from longtail.evidence.bench import Bench
 from longtail.evidence.claims import Arm, Claim, Part
-from longtail.evidence.judge import Spread, Verdict, ahead, equal, faster, gain, tail, together, trend
+from longtail.evidence.judge import Spread, Verdict, ahead, equal, faster, gain, over_corpora, tail, together, trend
 from longtail.evidence.paired import compare_runs, recorded_comparison
 from longtail.evidence.table import Pool, pools_of
 from longtail.evidence.trials import System, Trial, trials_of
@@ -65,6 +65,17 @@ def decide(bench: Bench, claim: Claim, name: str, *, draw: bool, progress: Progr
     pools = {system: pool for system, group in trials.items() if (pool := _pool(bench, group)) is not None}
     parts = tuple(_part(bench, part, name, pools, draw and there, progress) for part in claim.parts)
     return Outcome(claim, name, together(part.verdict for part in parts), parts, pools, _failures(bench, trials))
+
+
+def verdict_table(outcomes: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
+    """The verdicts as columns and rows: one row for each claim, one column for each corpus, and the overall verdict."""
+    names = list(dict.fromkeys(outcome.corpus for outcome in outcomes))
+    rows = []
+    for claim in dict.fromkeys(outcome.claim for outcome in outcomes):
+        found = {outcome.corpus: outcome.verdict for outcome in outcomes if outcome.claim is claim}
+        cells = [str(found.get(name, "–")) for name in names]
+        rows.append([claim.id, claim.says, claim.kind, claim.paper, *cells, over_corpora(found.values())])
+    return ["claim", "it says", "kind", "paper", *names, "all in all"], rows
 
 
 def _pool(bench: Bench, trials: Sequence[Trial]) -> Pool | None:

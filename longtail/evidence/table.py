@@ -14,6 +14,7 @@ from longtail.evidence.bench import Bench
 from longtail.evidence.paired import FAMILIES, intervals_of
 from longtail.evidence.trials import System, Trial, name_of
 from longtail.metrics.evaluate import KS
+from longtail.report.markdown import table as markdown_table
 
 TITLES = {
     "P": "Precision",
@@ -175,10 +176,4 @@ def cell(figures: Sequence[float]) -> str:
 
 def markdown(table: Shown) -> str:
     """A table as Markdown, under its title."""
-    lines = [f"**{table.title}**", "", row(table.columns), row(["---"] * len(table.columns))]
-    return "\n".join([*lines, *(row(cells) for cells in table.rows)]) + "\n\n"
-
-
-def row(cells: Sequence[str]) -> str:
-    """One line of a Markdown table."""
-    return "| " + " | ".join(text.replace("|", "\\|") for text in cells) + " |"
+    return "\n".join([f"**{table.title}**", "", *markdown_table(table.columns, table.rows)]) + "\n\n"

@@ -13,7 +13,7 @@ from longtail.labels.show import Node, TreeView
 
 
 def nested(view: TreeView, node: Node, depth: int, follow: list[Node] | None = None) -> dict[str, Any]:
-    """A node and what stands below it as one JSON value, `depth` levels down."""
+    """A node and everything below it as one JSON value, `depth` levels down; with `follow`, only along that path."""
     facts = view.facts(node)
     if depth and not view.is_label(node) and (follow is None or node in follow):
         facts["children"] = [nested(view, child, depth - 1, follow) for child in view.children(node)]
@@ -21,7 +21,7 @@ def nested(view: TreeView, node: Node, depth: int, follow: list[Node] | None = N
 
 
 def parent_list(view: TreeView, node: Node, depth: int) -> Iterator[bytes]:
-    """A line of JSON for every node below: a cluster with its name or a label with its key, and its `parent`'s name."""
+    """A line of JSON for every node below: a cluster by name or a label by key, each with the name of its `parent`."""
     if depth:
         for child in view.children(node):
             yield orjson.dumps({"parent": node.name, **view.facts(child)}) + b"\n"
@@ -29,7 +29,7 @@ def parent_list(view: TreeView, node: Node, depth: int) -> Iterator[bytes]:
 
 
 def label_paths(view: TreeView, node: Node, depth: int) -> Iterator[bytes]:
-    """`label<TAB>path` for every label below: the path is the name of the cluster, `depth` levels down at most.
+    """`label<TAB>path` for every label below: the path is the name of its cluster, at most `depth` levels down.
 
     Backslash, tab and line breaks in a key are written \\\\\\\\, \\\\t, \\\\n and \\\\r.
     """
@@ -43,12 +43,12 @@ def label_paths(view: TreeView, node: Node, depth: int) -> Iterator[bytes]:
 
 
 def escaped(key: str) -> str:
-    """A key that keeps to one field of one line."""
+    """The key with backslash, tab and line breaks escaped, so that it fits in one field of one line."""
     return key.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def graph(view: TreeView, start: Node, depth: int) -> Iterator[bytes]:
-    """The nodes below as a graph in Graphviz's language."""
+    """The nodes below `start` as a graph in the language of Graphviz, `depth` levels down."""
 
     def box(node: Node) -> str:
         if view.is_label(node):

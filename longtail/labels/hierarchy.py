@@ -1,4 +1,4 @@
-"""A hierarchy of the user's own instead of clusters: a file that names the parent of each node."""
+"""Reads a label hierarchy of the user, to be used instead of clusters: a file that names the parent of each node."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from longtail.core.errors import DataError
 from longtail.core.labels import Labels
 from longtail.labels.tree import LabelTree
 
-LABEL = "\0"  # before the key of a label that JSON lines name as such: a cluster may have the same name
+LABEL = "\0"  # put before a key that JSON lines call a label, since a cluster may have the same name
 FIX = 'a line is {"parent": …, "node": …}, {"parent": …, "label": …}, or child<TAB>parent'
 
 
 def read_hierarchy(path: str | Path, labels: Labels) -> LabelTree:
-    """The tree that a file describes, with every label of `labels` in its place.
+    """The tree that a file describes; it must contain every label of `labels`.
 
     JSON lines of `{"parent": …, "node": …}` and `{"parent": …, "label": …}` (what `longtail tree --format jsonl`
-    writes), or lines of `child<TAB>parent`. A name that is never a child stands below the root. In the second form a
-    label may have children: it then stands among them. Labels may lie at different depths.
+    writes), or lines of `child<TAB>parent`. A name that is never a child is placed below the root. In the second form a
+    label may have children; it is then placed beside them. Labels may be at different depths.
     """
     path = Path(path)
     return tree_of(_read(path), labels, path)
 
 
 def tree_of(parents: dict[str, str], labels: Labels, where: Path | None = None) -> LabelTree:
-    """The tree in which `parents` names the parent of each label (its key, or LABEL + key) and of each inner node."""
+    """The tree described by `parents`: the parent of each label (by its key, or LABEL + key) and of each inner node."""
     inner = set(parents.values())
     keys = [LABEL + key if LABEL + key in parents else key for key in labels.keys]
     missing = [key for key in keys if key not in parents and key not in inner]
@@ -45,14 +45,14 @@ def tree_of(parents: dict[str, str], labels: Labels, where: Path | None = None) 
     numbers: dict[str | tuple[str, int], int] = {}
     nodes: list[NDArray[np.int64]] = []
     for t in range(depth):
-        # a label that lies higher is a cluster of its own further down
+        # a label that is higher up forms a cluster of its own on the lower levels
         names = [path[t] if t < len(path) else (key, t) for key, path in zip(keys, paths, strict=True)]
         nodes.append(np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64))
     return LabelTree.from_nodes(len(keys), nodes)
 
 
 def _path(key: str, parents: dict[str, str], inner: set[str], where: Path | None) -> list[str]:
-    """The inner nodes from below the root down to a label; a label with children is one of them."""
+    """The inner nodes on the path from the root (not included) to a label; a label with children is one of them."""
     path, at = [key] if key in inner else [], key
     while at in parents:
         at = parents[at]
@@ -60,7 +60,7 @@ def _path(key: str, parents: dict[str, str], inner: set[str], where: Path | None
         if len(path) > len(parents) + 1:
             raise DataError(f"the hierarchy goes in a circle above {key.removeprefix(LABEL)!r}", where=where, found=at)
     root = path.pop() if path and path[-1] not in parents and path[-1] != key else None
-    if root is not None and root != "root":  # a name of the user's own below the root
+    if root is not None and root != "root":  # a top node that the user named: it is placed below the root
         path.append(root)
     return path[::-1]
 
@@ -95,7 +95,7 @@ def _parse(line: str, path: Path, number: int) -> tuple[str, str]:
         try:
             row = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            raise DataError(f"no JSON: {error}", where=path, line=number, found=line, fix=FIX) from None
+            raise DataError(f"not valid JSON: {error}", where=path, line=number, found=line, fix=FIX) from None
         child = row.get("label", row.get("node"))
         if isinstance(child, str) and isinstance(row.get("parent"), str):
             return (LABEL if "label" in row else "") + child, row["parent"]
@@ -103,4 +103,4 @@ def _parse(line: str, path: Path, number: int) -> tuple[str, str]:
         child, tab, parent = line.partition("\t")
         if tab and child and parent:
             return child, parent
-    raise DataError("no child with its parent", where=path, line=number, found=line, fix=FIX)
+    raise DataError("the line does not name a child and its parent", where=path, line=number, found=line, fix=FIX)

@@ -1,4 +1,4 @@
-"""Label graphs that are dear to make, kept in the cache; and graphs as arrays, for a model's folder."""
+"""Label graphs that are expensive to compute, kept in the cache."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from longtail.store.parts import pack_csr, unpack_csr
 
 Kind = Literal["counts", "symmetric", "walk"]
 GRAPHS: dict[str, Callable[..., sp.csr_matrix]] = {"counts": cooccurrence, "symmetric": symmetric, "walk": walk}
-VERSION = 1  # of what the kernels compute: to be raised where the same settings come to give another graph
-WORTH = 2_000_000  # targets; with fewer, a graph is made sooner than it is read
+VERSION = 1  # of the computation: raise it when the same settings start to give another graph
+WORTH = 2_000_000  # targets; with fewer, computing a graph is faster than reading it
 
 
 def kept_graph(kind: Kind, Y: Any, *, keep: bool = True, **settings: Any) -> sp.csr_matrix:
-    """The graph of this kind, `cooccurrence`, `symmetric` or `walk` with their settings, made once for the same Y.
+    """The label graph (L, L) of Y (N, L) by `cooccurrence`, `symmetric` or `walk`, computed once for the same Y.
 
-    From WORTH targets on it is kept in the cache under a digest of Y and settings, and comes back mapped, not to be
-    written to. `keep=False` makes it anew.
+    If Y has at least WORTH targets, the graph is kept in the cache under a digest of Y and `settings`. It is then
+    memory-mapped and read-only. `keep=False` computes it again.
     """
     if kind not in GRAPHS:
         raise ParameterError(f"there is no label graph {kind!r}.{nearest(str(kind), GRAPHS)}")
@@ -34,13 +34,13 @@ def kept_graph(kind: Kind, Y: Any, *, keep: bool = True, **settings: Any) -> sp.
         return GRAPHS[kind](Y, **settings)
     key = f"label graph {VERSION} {kind} {graph_digest(Y, settings)}"
     found = unpack_csr("graph", cached(key, lambda: pack_csr("graph", GRAPHS[kind](Y, **settings))))
-    if found is None:  # an entry is checked when it is opened, so that this is somebody else's under the same key
-        raise StoreError("the cache holds something that is no label graph; delete it, or set LONGTAIL_CACHE elsewhere")
+    if found is None:  # entries are checked when opened: another program stored this one under the same key
+        raise StoreError("a cache entry is not a label graph; delete the cache, or set another LONGTAIL_CACHE")
     return found
 
 
 def graph_digest(Y: sp.csr_matrix, settings: dict[str, Any]) -> str:
-    """SHA-256 of all that a graph depends on: where Y has targets, whatever their weights, and the settings."""
+    """SHA-256 of everything a graph depends on: the places of the targets in Y (not their weights) and the settings."""
     hasher = hashlib.sha256()
     add(hasher, Y, weights=False)
     for name, value in sorted(settings.items()):
@@ -55,7 +55,7 @@ def graph_digest(Y: sp.csr_matrix, settings: dict[str, Any]) -> str:
 
 
 def add(hasher: Any, matrix: Any, weights: bool = True) -> None:
-    """Have a digest depend on a matrix."""
+    """Add a matrix to a digest: shape, places of the entries and, with `weights`, their values."""
     hasher.update(repr(matrix.shape).encode())
     if sp.issparse(matrix):
         matrix = matrix.tocsr()

@@ -1,4 +1,4 @@
-"""One label among those it stands with: what `longtail graph` shows."""
+"""A label and the labels that occur with it: what `longtail graph` shows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from longtail.labels.graph import check_whole, cooccurrence, symmetric, walk
 from longtail.labels.kept import Kind
 
 SUGGESTED, SIMILAR = 5, 3
-LOOKED_THROUGH = 200_000  # labels; to find the nearest of more takes seconds
+LOOKED_THROUGH = 200_000  # labels; searching more of them for similar names takes seconds
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A label beside another one, j: `degree` is its entry in the graph, the rest is counted from Y."""
+    """A neighbour of label j: `degree` is its entry in the graph, the rest is counted in Y.
+
+    `shared` points have both labels, `points` have the neighbour.
+    """
 
     label: int
     degree: float
@@ -34,9 +37,10 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """A label, its neighbours, strongest first, and the edges among those: (a, b, ½(P[a | b] + P[b | a])), a < b.
+    """A label (with so many `points`), its strongest neighbours, and the edges between those.
 
-    `found` is how many neighbours the graph has, shown or not.
+    An edge in `between` is (a, b, ½(P[a | b] + P[b | a])); a stands before b among the neighbours. `found` counts all
+    neighbours in the graph, also those that are not listed.
     """
 
     label: int
@@ -50,9 +54,9 @@ class Neighbourhood:
 def neighbourhood(
     Y: sp.csr_matrix, label: int, kind: Kind = "counts", *, top: int = 10, **settings: Any
 ) -> Neighbourhood:
-    """The `top` strongest neighbours of a label of Y (N, L), in the graph of this kind made with `settings`.
+    """The `top` strongest neighbours of a label of Y (N, L), in the graph of this kind computed with `settings`.
 
-    Ties go to the one that says more about the label, then to the lower.
+    Among equal degrees the neighbour with the larger P[label | neighbour] comes first, then the lower label.
     """
     check_whole("top", top, 1)
     if kind == "walk":
@@ -79,7 +83,7 @@ def neighbourhood(
 
 
 def shared_points(by_label: sp.csc_matrix, label: int, others: NDArray[np.integer]) -> NDArray[np.int64]:
-    """G_ij of a label and each of the others; a walk also meets labels it shares no point with."""
+    """G_ij: the points that a label shares with each of the others; 0 is possible, as walks go further."""
     points = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
     here = np.zeros(by_label.shape[0], bool)
     here[points] = True
@@ -87,7 +91,7 @@ def shared_points(by_label: sp.csc_matrix, label: int, others: NDArray[np.intege
 
 
 def edges_among(by_label: sp.csc_matrix, labels: NDArray[np.integer]) -> tuple[tuple[int, int, float], ...]:
-    """½(P[a | b] + P[b | a]) of all pairs of these labels that share a point, strongest first."""
+    """(a, b, ½(P[a | b] + P[b | a])) for all pairs of these labels that share a point, strongest first."""
     few = by_label[:, labels].astype(np.float64)
     shared = (few.T @ few).toarray()  # (top, top)
     counts = np.maximum(shared.diagonal(), 1)
@@ -98,7 +102,10 @@ def edges_among(by_label: sp.csc_matrix, labels: NDArray[np.integer]) -> tuple[t
 
 
 def find_label(labels: Labels, name: str) -> int:
-    """The label with this key or this text, whatever the case; an unknown one is refused with those that are near."""
+    """The index of the label with this key or text; case matters only between labels that differ by case alone.
+
+    The error for an unknown name suggests similar labels.
+    """
     found = labels.indices([name])
     if found[0] >= 0:
         return int(found[0])
@@ -110,12 +117,12 @@ def find_label(labels: Labels, name: str) -> int:
                 return same[0]
             if same:
                 keys = ", ".join(shorten(labels.keys[i]) for i in same[:SUGGESTED])
-                raise ParameterError(f"{len(same):,} labels are called {shorten(name)}: say which by its key: {keys}")
+                raise ParameterError(f"{len(same):,} labels have the name {shorten(name)}; give the key of one: {keys}")
     raise ParameterError(f"no label has the key or text {shorten(name)}.{suggestions(labels, texts, name)}")
 
 
 def suggestions(labels: Labels, texts: list[str], name: str) -> str:
-    """` Near: …`: labels of a similar key or text, then frequent ones that hold the name as words."""
+    """` Similar: …`: labels with a similar key or text, then frequent labels that contain the name as words."""
     whole = re.compile(rf"(?<!\w){re.escape(name.casefold())}(?!\w)")
     held = [
         i
@@ -130,14 +137,14 @@ def suggestions(labels: Labels, texts: list[str], name: str) -> str:
     shown = list(dict.fromkeys(near + held))[:SUGGESTED]
     listed = ", ".join(shorten(labels.keys[i]) + text_of(labels, i) for i in shown)
     return (
-        f" Near: {listed}."
+        f" Similar: {listed}."
         if shown
-        else f" Labels are called, for example, {shorten(labels.keys[0])}{text_of(labels, 0)}."
+        else f" Labels have names such as {shorten(labels.keys[0])}{text_of(labels, 0)}."
     )
 
 
 def text_of(labels: Labels, label: int) -> str:
-    """` (text)` where a label has one that does not begin with its key."""
+    """` (text)` if the label has a text that does not begin with its key, else nothing."""
     if labels.texts is None or labels.texts[label].startswith(labels.keys[label]):
         return ""
     return f" ({shorten(labels.texts[label])[1:-1]})"

@@ -1,4 +1,4 @@
-"""What labels are clustered by: a vector for each, from their training points, their texts, and their neighbours."""
+"""Vectors by which labels are clustered: from their training points, their texts, and their neighbours."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from longtail.data.sparse import csr, normalise_rows
 from longtail.labels.graph import row_normalised
 from longtail.labels.kept import kept_graph
 
-BLOCK = 8192  # labels whose sums are held at a time
-NEIGHBOURS = 20  # kept for each label, itself among them
+BLOCK = 8192  # labels whose sums are in memory at a time
+NEIGHBOURS = 20  # kept for each label, including itself
 FEATURES = 1000  # kept for each label after its neighbours are added (ECLARE, CascadeXML)
 
 
 def pifa(X: sp.csr_matrix, Y: sp.csr_matrix) -> sp.csr_matrix:
-    """Z_l = Σ_i y_il x_i, scaled to unit length (L, d) (paper 003, eq. 4)."""
+    """Z_l = Σ_i y_il x_i, scaled to unit length, from X (N, d) and Y (N, L): (L, d) (paper 003, eq. 4)."""
     return csr(*label_sums(X, Y), (Y.shape[1], X.shape[1]), canonical=True)
 
 
@@ -34,15 +34,15 @@ def centroids(V: NDArray[np.float32], Y: sp.csr_matrix, instead: NDArray[np.floa
 
 
 def combined(Z: sp.csr_matrix, texts: sp.csr_matrix) -> sp.csr_matrix:
-    """The normalised sum of unit vectors from points and from label texts; a label with one of both has that (L, d)."""
+    """The normalised sum of unit vectors from points and from label texts, (L, d); one may be empty for a label."""
     return normalise_rows((Z + texts).tocsr().astype(np.float32))
 
 
 def with_neighbours(Z: sp.csr_matrix, Y: sp.csr_matrix) -> sp.csr_matrix:
-    """G·Z, scaled to unit length: a label's vector joined by those of the labels it stands with (L, d).
+    """G·Z, scaled to unit length: the vector of a label mixed with those of the labels it occurs with, (L, d).
 
-    G is the co-occurrence of labels, rows adding up to 1, the NEIGHBOURS strongest of each kept; of a sum the FEATURES
-    largest features are kept. Labels without examples keep their own vector.
+    G is the co-occurrence of labels of Y (N, L): the NEIGHBOURS strongest entries of each row, normalised to sum 1. The
+    FEATURES largest features of each mixed vector are kept. Labels without examples keep their own vector.
     """
     G = row_normalised(kept_graph("counts", Y, top=NEIGHBOURS))
     blocks = (G[first : first + BLOCK] for first in range(0, G.shape[0], BLOCK))

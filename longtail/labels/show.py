@@ -1,4 +1,4 @@
-"""A label tree for people: an outline of its nodes, each with words and labels that tell what is in it."""
+"""A label tree for people: an outline of its nodes, each with words and labels that describe its content."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from longtail.core.errors import ParameterError
 from longtail.core.labels import Labels
-from longtail.labels.names import short_name
 from longtail.labels.paths import way_to
 from longtail.labels.tree import LabelTree
+from longtail.report.names import short_name
 
-Words = Callable[[int, int, int], list[str]]  # (level, node, count) → the words that tell the node from its siblings
-FEW_LINES = 80  # an outline that nobody limited
+Words = Callable[[int, int, int], list[str]]  # (level, node, count) → words that distinguish a node from its siblings
+FEW_LINES = 80  # lines of an outline if the user set no limit
 
 
 class Node(NamedTuple):
-    """A node of a level (the root's is −1). Its name lists child numbers from the root down: "2.0.13"."""
+    """Node `number` of a level (the root has level −1). Its name lists child numbers from the root down: "2.0.13"."""
 
     level: int
     number: int
@@ -30,7 +30,7 @@ ROOT = Node(-1, 0, "root")
 
 
 class Line(NamedTuple):
-    """A line of an outline: a node behind its branches; or, without one, how many siblings are left out."""
+    """A line of an outline: the drawn branches and a node; or, without a node, how many siblings are left out."""
 
     branches: str
     node: Node | None
@@ -38,9 +38,9 @@ class Line(NamedTuple):
 
 
 class TreeView:
-    """A tree with the names of its labels, and for each cluster the words and the frequent labels that mark it.
+    """A tree with the names of its labels, and for each cluster its typical words and most frequent labels.
 
-    Labels that were removed are left out. `words` knows the words of a node; None where nobody does.
+    Removed labels are left out. `words` finds the words of a node; None if the model has none.
     """
 
     def __init__(
@@ -52,15 +52,15 @@ class TreeView:
         self._child_ptr = [tree.child_ptr(t) for t in range(self.depth)]
 
     def is_label(self, node: Node) -> bool:
-        """Whether a node is a label rather than a cluster."""
+        """Whether a node is a label, not a cluster."""
         return node.level == self.depth - 1
 
     def label_of(self, node: Node) -> int:
-        """The index of the label that a node of the last level is."""
+        """The index of the label at a node of the last level."""
         return int(self.tree.order[node.number])
 
     def children(self, node: Node) -> list[Node]:
-        """The nodes below, from left to right."""
+        """The children of a node, from left to right."""
         if self.is_label(node):
             return []
         first, last = self._child_ptr[node.level + 1][node.number : node.number + 2].tolist()
@@ -80,11 +80,11 @@ class TreeView:
         return below[np.argsort(-self.labels.counts[below], kind="stable")]
 
     def words(self, node: Node) -> list[str]:
-        """The words that tell a node from its siblings; the root has none."""
+        """The words that distinguish a node from its siblings; none for the root."""
         return [] if self._words is None or node.level < 0 else self._words(node.level, node.number, self.word_count)
 
     def find(self, name: str) -> Node:
-        """The node of a name, as "2.0.13"; "root" is the root."""
+        """The node with a name such as "2.0.13", or "root"."""
         node = ROOT
         for part in [] if name == ROOT.name else name.split("."):
             last = "" if node is ROOT else f"{node.name}."
@@ -98,7 +98,7 @@ class TreeView:
         return node
 
     def way(self, label: int) -> list[Node]:
-        """The nodes from the root down to a label."""
+        """The nodes from the root (included) down to a label."""
         nodes = [ROOT]
         for stop in way_to(self.tree, label):
             stem = "" if nodes[-1] is ROOT else f"{nodes[-1].name}."
@@ -107,11 +107,11 @@ class TreeView:
         return nodes
 
     def name_of(self, label: int) -> str:
-        """What to call a label on a line: its key; where that is only a number, its text."""
+        """The name of a label in an outline: its key; if the key is only a number, its text."""
         return short_name(self.labels, label)
 
     def facts(self, node: Node) -> dict[str, Any]:
-        """What there is to say of one node, as JSON values."""
+        """What is known about one node, as JSON values."""
         if self.is_label(node):
             label = self.label_of(node)
             text = {} if self.labels.texts is None else {"text": self.labels.texts[label]}
@@ -121,7 +121,7 @@ class TreeView:
         return {"node": node.name, "labels": len(members), "words": self.words(node), "examples": examples}
 
     def few_levels(self, start: Node, most_children: int) -> int:
-        """How deep an outline can go without growing longer than a screen or two; one level at least."""
+        """How many levels an outline can show within about FEW_LINES lines; at least one."""
         layer, lines, depth = [start], 0, 0
         while layer and not self.is_label(layer[0]):
             layer = [child for node in layer for child in self.children(node)[:most_children]]
@@ -135,15 +135,15 @@ class TreeView:
 def outline(
     view: TreeView, start: Node, depth: int, most: int, follow: list[Node] | None = None, branches: str = ""
 ) -> Iterator[Line]:
-    """What stands below a node, `depth` levels down, at most `most` children of each; labels by frequency.
+    """The lines for the nodes below `start`, `depth` levels down, at most `most` children of each; labels by frequency.
 
-    With `follow` only the nodes on that way are opened.
+    With `follow` only the nodes on that path are opened.
     """
     children = view.children(start)
     if children and view.is_label(children[0]):
         children.sort(key=lambda child: -view.labels.counts[view.label_of(child)])
     chosen = children[:most]
-    if follow is not None and len(children) > most:  # the one that is followed is never left out
+    if follow is not None and len(children) > most:  # a node on the path is never left out
         on_way = [child for child in children[most:] if child in follow]
         chosen = chosen[: most - len(on_way)] + on_way
     left_out = len(children) - len(chosen)
@@ -157,7 +157,7 @@ def outline(
 
 
 def pieces(view: TreeView, line: Line, follow: list[Node] | None = None) -> list[tuple[str, str]]:
-    """A line of an outline in pieces, each with what it is: branch, node, way (a node that is followed), size, …"""
+    """A line of an outline as (text, kind) pieces; kinds: branch, node, way (a node on the path), label, size, …"""
     node = line.node
     if node is None:
         return [(line.branches, "branch"), (f"… {line.left_out:,} more", "size")]

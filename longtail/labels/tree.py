@@ -19,10 +19,11 @@ ROUNDS = 20  # of k-means at each split, at most
 
 @dataclass(frozen=True, eq=False)
 class LabelTree:
-    """`order` (L,) lists the labels from left to right. Level t has K_t nodes, each a stretch of that order.
+    """A tree over L labels; on every level, each node is a range of one common order of the labels.
 
-    `levels[t]` (K_t + 1,) are the ends of the stretches; a level cuts those of the one before, and on the last every
-    label is a node. The root is not a level: K_0 = 1.
+    `order` (L,) lists the labels from left to right. `levels[t]` (K_t + 1,) are the boundaries of the K_t nodes of
+    level t; each level divides the ranges of the level before it, and on the last level every label is a node. The root
+    is not stored as a level.
     """
 
     order: NDArray[np.int32]
@@ -30,22 +31,22 @@ class LabelTree:
 
     @classmethod
     def flat(cls, L: int) -> LabelTree:
-        """All labels under the root: plain one-vs-all."""
+        """The tree with all L labels directly under the root: plain one-vs-all."""
         return cls(np.arange(L, dtype=np.int32), (np.arange(L + 1),))
 
     @classmethod
     def balanced(
         cls, Z: sp.csr_matrix, branching: int, leaf_size: int, seed: int, depth: int | None = None
     ) -> LabelTree:
-        """Balanced spherical 2-means of the label vectors Z (L, d), cut until a cluster has at most `leaf_size` labels.
+        """Balanced spherical 2-means on the label vectors Z (L, d), until clusters have at most `leaf_size` labels.
 
-        Each node has `branching` children, itself made by cuts in two; the first level takes what is left over.
-        `depth` levels of clusters may be asked for instead, and the branching is what they need. Sizes of clusters of
-        a level differ by at most one. A label with an empty vector gets a place too. A cut ends after ROUNDS rounds, or
-        sooner when a round moves next to nothing.
+        Each node has `branching` children, made by repeated halving; the first level may have fewer. If `depth` (levels
+        of clusters) is given, the branching follows from it. Cluster sizes of a level differ by at most one. Labels
+        with an empty vector are placed too. A halving stops after ROUNDS rounds, or earlier when a round changes almost
+        nothing.
         """
         L = Z.shape[0]
-        if leaf_size < 2:  # smaller clusters would be empty or the labels themselves
+        if leaf_size < 2:  # clusters of fewer labels would be empty, or the labels themselves
             raise ParameterError(f"leaf_size must be at least 2, but is {leaf_size}")
         return cls._halved(Z, level_sizes(L, branching, leaf_size, depth), seed)
 
@@ -65,16 +66,17 @@ class LabelTree:
 
     @classmethod
     def _halved(cls, Z: sp.csr_matrix, sizes: Sequence[int], seed: int) -> LabelTree:
-        """So many clusters on each level."""
+        """The balanced tree with `sizes[t]` clusters on level t."""
         L = Z.shape[0]
         order = cluster_order(Z, cuts(L, sizes), rounds=ROUNDS, seed=seed)
         return cls(order, (*(np.unique(stretches(L, size)) for size in sizes), np.arange(L + 1)))
 
     @classmethod
     def wide(cls, Z: sp.csr_matrix, branching: int, leaf_size: int, seed: int, depth: int) -> LabelTree:
-        """Spherical k-means without balance (Bonsai): clusters above `leaf_size` labels fall into up to `branching`.
+        """Spherical k-means without balancing (Bonsai): clusters of more than `leaf_size` labels are divided further.
 
-        Down to `depth` levels of clusters; a cluster that is small enough early has itself as its only child.
+        Each is divided into up to `branching` clusters, on at most `depth` levels. A cluster that is small enough
+        before the last level has one child, which is the same cluster.
         """
         L = Z.shape[0]
         nodes: list[NDArray[np.int64]] = []
@@ -86,7 +88,7 @@ class LabelTree:
                 break
             parts = np.zeros(L, np.int64)
             by_node = np.split(np.argsort(current, kind="stable"), np.cumsum(counts)[:-1])
-            for node in large.tolist():  # few: at most `branching` to the power of the level
+            for node in large.tolist():  # few nodes: at most `branching` to the power of the level
                 members = by_node[node]
                 k = min(branching, len(members))
                 parts[members] = cluster_wide(Z[members], k, rounds=ROUNDS, seed=seed + (level << 32) + node)
@@ -96,9 +98,9 @@ class LabelTree:
 
     @classmethod
     def from_nodes(cls, L: int, nodes: Sequence[NDArray[np.int64]]) -> LabelTree:
-        """The tree in which label l is below node nodes[t][l] of level t, for levels from coarse to fine."""
+        """The tree in which label l is below node nodes[t][l] of level t; nodes[t] is (L,), coarse levels first."""
         order = np.lexsort((np.arange(L), *reversed(nodes))).astype(np.int32)
-        first = np.zeros(max(L - 1, 0), bool)  # whether a node begins after this label
+        first = np.zeros(max(L - 1, 0), bool)  # whether a new node starts after this label
         ends = []
         for at in nodes:
             along = at[order]
@@ -110,20 +112,20 @@ class LabelTree:
         return len(self.order)
 
     def child_ptr(self, t: int) -> NDArray[np.int64]:
-        """For each node of level t − 1 (the root for t = 0) where its children begin among the nodes of level t."""
+        """For each node of level t − 1 (for t = 0: the root), where its children start among the nodes of level t."""
         parents = np.array([0, len(self)]) if t == 0 else self.levels[t - 1]
         return np.searchsorted(self.levels[t], parents).astype(np.int64)
 
     def nodes(self, t: int) -> NDArray[np.int64]:
-        """The node of level t above each label (L,), by label index."""
+        """The node of level t that contains each label, by label index: (L,)."""
         above = np.empty(len(self), np.int64)
         above[self.order] = np.repeat(np.arange(len(self.levels[t]) - 1), np.diff(self.levels[t]))
         return above
 
     def targets(self, Y: sp.csr_matrix, t: int) -> sp.csr_matrix:
-        """Y^(t) (N, K_t), eq. 5: a node's target is the largest of the labels below it."""
+        """Y^(t) (N, K_t), eq. 5: the target of a node is the largest target of the labels below it."""
         nodes, K = self.nodes(t)[Y.indices], len(self.levels[t]) - 1
-        if (Y.data == 1).all():  # the largest is 1: no need to look which
+        if (Y.data == 1).all():  # then the largest is always 1
             coarse = self._summed(Y, nodes, K)
             coarse.data[:] = 1
             return coarse
@@ -136,11 +138,11 @@ class LabelTree:
         return sp.csr_matrix((values, (found % K).astype(np.int32), indptr), shape=(Y.shape[0], K))
 
     def counts(self, Y: sp.csr_matrix, t: int) -> sp.csr_matrix:
-        """R^(t) (N, K_t), eq. 6: how many labels of a point are below a node; entries where those of `targets` are."""
+        """R^(t) (N, K_t), eq. 6: how many labels of a point are below a node; entries in the places of `targets`."""
         return self._summed(Y, self.nodes(t)[Y.indices], len(self.levels[t]) - 1)
 
     def check(self, L: int) -> None:
-        """Refuse a tree that is not one of L labels."""
+        """Raise an error unless the tree holds each of L labels once."""
         if len(self) != L or not np.array_equal(np.sort(self.order), np.arange(L)):
             raise DataError(
                 f"the tree has {len(self):,} labels, the data {L:,}", fix="a tree must hold each label once"
@@ -155,9 +157,9 @@ class LabelTree:
 
 
 def level_sizes(L: int, branching: int, leaf_size: int, depth: int | None) -> list[int]:
-    """How many clusters each level of a balanced tree has, from the first down.
+    """The number of clusters on each level of a balanced tree, from coarse to fine.
 
-    With a branching that is a power of two, clusters come from halving alone, as in PECOS.
+    If the branching is a power of two, all clusters come from halving, as in PECOS.
     """
     clusters = -(-L // leaf_size)
     if clusters <= 1 or depth == 0:
@@ -174,17 +176,17 @@ def level_sizes(L: int, branching: int, leaf_size: int, depth: int | None) -> li
 
 
 def stretches(L: int, parts: int) -> NDArray[np.int64]:
-    """The ends of `parts` stretches of L whose sizes differ by at most one."""
+    """The boundaries (parts + 1,) that divide L labels into `parts` ranges whose sizes differ by at most one."""
     return np.arange(parts + 1, dtype=np.int64) * L // parts
 
 
 def cuts(L: int, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
-    """The cuts in two that make the clusters of all levels: rounds of (first, middle, last), see `cluster_order`."""
+    """The halvings that produce the clusters of all levels: rounds of (first, middle, last), see `cluster_order`."""
     rounds: list[NDArray[np.int64]] = []
-    begins, parts = np.zeros(1, np.int64), 1  # of the nodes that are whole so far: where each begins among `parts`
+    begins, parts = np.zeros(1, np.int64), 1  # where each finished node starts, counted in `parts` equal parts
     for size in sizes:
         ends, factor = stretches(L, size), size // parts
-        first, last = begins * factor, (begins + 1) * factor  # nodes of this level in each of the level above
+        first, last = begins * factor, (begins + 1) * factor  # range of nodes of this level inside each node above
         while (last - first > 1).any():
             divisible = last - first > 1
             low, high = first[divisible], last[divisible]

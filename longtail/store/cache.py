@@ -6,13 +6,13 @@ import hashlib
 import logging
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+import platformdirs
 from numpy.typing import NDArray
 
 from longtail.core.errors import StoreError
@@ -81,17 +81,9 @@ def _entry(folder: Path, key: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """`LONGTAIL_CACHE`, or `longtail` in the platform's folder for caches."""
+    """The folder `LONGTAIL_CACHE`; if that is not set, the platform's cache folder for longtail."""
     own = os.environ.get("LONGTAIL_CACHE")
-    if own:
-        return Path(own).expanduser()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "longtail"
+    return Path(own).expanduser() if own else platformdirs.user_cache_path("longtail", appauthor=False)
 
 
 def _open(folder: Path, key: str, verify: bool = True) -> dict[str, NDArray[Any]] | None:

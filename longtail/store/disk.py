@@ -123,6 +123,20 @@ def replace(source: Path, target: Path) -> None:
         source.replace(target)
 
 
+def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
+    """Write the chunks to a file in one step for every reader; if that fails, what was there before stays.
+
+    Made for single files such as pages and exports. The new name is not synced: a crash of the machine may bring the
+    old file back, but never half of the new one.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write_file(draft, chunks)
+        replace(draft, path)
+    finally:
+        unlink(draft)
+
+
 def unlink(path: Path) -> None:
     """Delete a file; one that is gone already is fine."""
     with explained("delete this file", path):

@@ -1,1 +1,1 @@
-"""What `longtail inspect` counts and shows."""
+"""What `longtail inspect` counts; `report/` shows it."""

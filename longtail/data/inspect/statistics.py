@@ -1,4 +1,4 @@
-"""What `longtail inspect` tells of a corpus: the statistics the papers print, and what spoils an evaluation."""
+"""What `longtail inspect` tells about a corpus: statistics that papers print, and duplicates that distort scores."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 from longtail import _native
 from longtail.core.labels import Labels
-from longtail.core.texts import Texts
+from longtail.core.texts import Texts, printable
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
-from longtail.data.inspect.plots import Histogram, length_bins, linear_bins, rank_curve
+from longtail.data.inspect.bins import Histogram, length_bins, linear_bins, rank_curve
 
-# labels by their number of training examples: from, to (None: without end)
+# groups of labels by their number of training examples: from, to (None: no upper limit)
 RANGES = ((0, 0), (1, 1), (2, 5), (6, 20), (21, 100), (101, 1000), (1001, None))
 FREQUENT, LONGEST, START = 10, 5, 80
-BLOCK = 1 << 23  # bytes of text looked at in one go
+BLOCK = 1 << 23  # bytes of text counted at a time
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean, median and maximum; all 0 of nothing."""
+    """Mean, median and maximum of some counts; all 0 if there are none."""
 
     mean: float
     median: float
@@ -33,7 +33,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: NDArray[np.integer]) -> Spread:
-        """Over an array of counts."""
+        """The spread of an array of counts."""
         if not len(values):
             return cls(0.0, 0.0, 0)
         return cls(float(values.mean()), float(np.median(values)), int(values.max()))
@@ -41,9 +41,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class PartStatistics:
-    """Train, dev or test. `words` and `empty` (texts without a word) are None for features, `columns` and
-    `nonzeros` for texts; `unseen` (labels) and `unseen_mass` (share of the label occurrences), whose label has
-    no training example, are None for train."""
+    """Figures of train, dev or test.
+
+    `words` and `empty` (texts without a word) are None for features; `columns` and `nonzeros` are None for texts.
+    `unseen` counts labels of this part without a training example, `unseen_mass` is their share of the part's label
+    occurrences; both are None for train.
+    """
 
     part: str
     points: int
@@ -60,9 +63,10 @@ class PartStatistics:
 
 @dataclass(frozen=True)
 class LabelGroup:
-    """The labels with `low` to `high` training examples, and their share of all labels and label occurrences.
+    """The labels with `low` to `high` training examples.
 
-    `test_share` is of the label occurrences in test; shares are of 1, and None where there is no test.
+    `share` is their share of all labels, `occurrence_share` of the label occurrences in train, `test_share` of those in
+    test (None without a test part). Shares are between 0 and 1.
     """
 
     low: int
@@ -75,7 +79,7 @@ class LabelGroup:
 
     @property
     def name(self) -> str:
-        """`0`, `2–5`, `> 1000`."""
+        """The range as text: `0`, `2–5`, `> 1000`."""
         if self.high is None:
             return f"> {self.low - 1}"
         return f"{self.low}" if self.low == self.high else f"{self.low}–{self.high}"
@@ -92,10 +96,10 @@ class FrequentLabel:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """How many of the `points` texts of a part equal one of `other`: exactly, and once folded.
+    """How many of the `points` texts of a part equal a text of `other`: exactly, and after folding.
 
-    Folded is lower-cased, without digits and punctuation. `other` is "train", "labels" (their texts), or, for
-    train itself, "earlier": points whose text stood in train before.
+    Folding lower-cases a text and removes digits and punctuation. `other` is "train", "labels" (label texts), or
+    "earlier": within train, points whose text already occurred in an earlier row.
     """
 
     part: str
@@ -107,7 +111,7 @@ class Duplicates:
 
 @dataclass(frozen=True)
 class LongText:
-    """A text by its place (`row` counts from 0), its size, and how it begins."""
+    """A long text: its part and row (from 0), its size, and how it begins."""
 
     part: str
     row: int
@@ -118,10 +122,11 @@ class LongText:
 
 @dataclass(frozen=True)
 class Statistics:
-    """A corpus in figures. `per_label` is over the labels that occur in train, `per_label_all` over all.
+    """A corpus in figures.
 
-    `curve` is rank and frequency of labels for a plot; the histograms are of train (`lengths`: words, or
-    non-zero features).
+    `per_label` are training examples of the labels that occur in train, `per_label_all` of all labels. `curve` holds
+    ranks and frequencies of labels for a plot. The histograms count points of train: `labels_per_point`, and `lengths`
+    in words or non-zero features.
     """
 
     name: str
@@ -142,7 +147,7 @@ class Statistics:
 
     @property
     def train(self) -> PartStatistics:
-        """The part every corpus has."""
+        """The training part, which every corpus has."""
         return self.parts[0]
 
     @property
@@ -151,7 +156,7 @@ class Statistics:
         return self.labels - self.labels_in_train
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values, without the data of the plots; shares are of 1, what does not apply is left out."""
+        """As JSON values, without the data of the plots; shares are between 0 and 1, and None values are left out."""
         parts = {p.part: _present(dataclasses.asdict(p), "part") for p in self.parts}
         return {
             "name": self.name,
@@ -196,7 +201,7 @@ def statistics_of(corpus: Corpus) -> Statistics:
 
 
 def characters(texts: Texts) -> NDArray[np.int64]:
-    """Characters of each text: its UTF-8 bytes but for those that continue a character."""
+    """The number of characters of each text: its UTF-8 bytes, not counting bytes that continue a character."""
     lengths = texts.byte_lengths.copy()
     for first, last in _blocks(texts.offsets):
         cuts = texts.offsets[first : last + 1]
@@ -210,7 +215,7 @@ def characters(texts: Texts) -> NDArray[np.int64]:
 
 
 def _blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of texts of about `BLOCK` bytes, at least one text each."""
+    """Ranges (first, last) of texts that hold about `BLOCK` bytes, and at least one text each."""
     first, end = 0, len(offsets) - 1
     while first < end:
         last = int(np.searchsorted(offsets, offsets[first] + BLOCK, "right")) - 1
@@ -261,7 +266,7 @@ def _frequent(counts: NDArray[np.int64], labels: Labels) -> Iterator[FrequentLab
 
 
 def _duplicates(corpus: Corpus) -> Iterator[Duplicates]:
-    """By 64-bit hashes: in a million texts no two different ones are likely to share one."""
+    """Count duplicates by 64-bit hashes; among a million texts, two different ones hardly ever share a hash."""
     if not isinstance(corpus.train.x, Texts):
         return
     train = _hashes(corpus.train.x)
@@ -279,7 +284,7 @@ def _found(own: Sequence[NDArray[np.uint64]], other: Sequence[NDArray[np.uint64]
 
 
 def _hashes(texts: Texts) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Exact and folded."""
+    """64-bit hashes of the texts, exact and folded."""
     exact, folded = (_native.hash_texts(texts.data, texts.offsets, fold=fold) for fold in (False, True))
     return exact, folded
 
@@ -294,7 +299,10 @@ def _longest(corpus: Corpus, words: dict[Any, NDArray[np.int32] | None]) -> tupl
 
 
 def _longest_rows(texts: Texts, k: int) -> tuple[list[int], list[int]]:
-    """Rows and characters of the k longest. A text has no more characters than bytes: few need to be counted."""
+    """Rows and characters of the k longest texts.
+
+    A text has at most as many characters as bytes, so only texts with enough bytes are counted.
+    """
     if not len(texts):
         return [], []
     least = characters(texts.take(_top(texts.byte_lengths, k))).min()
@@ -312,11 +320,6 @@ def _top(values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
     else:
         rows = np.arange(len(values))
     return rows[np.lexsort((rows, -values[rows]))][:k]
-
-
-def printable(text: str) -> str:
-    """The text on one line, without characters that would move the cursor."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _present(values: dict[str, Any], *but: str) -> dict[str, Any]:

@@ -1,18 +1,18 @@
-"""The page of results: written from outcomes alone, so that the same results give the same bytes."""
+"""The page of results (docs/results.md) in Markdown: the same outcomes always give the same bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from longtail.evidence.claims import Claim
-from longtail.evidence.judge import Spread, over_corpora
-from longtail.evidence.reproduce import Decided, Outcome
-from longtail.evidence.table import Pool, row
-from longtail.store import disk
+from longtail.report.markdown import row, table
 
-PAGE = Path("docs") / "results.md"
+if TYPE_CHECKING:  # for types only: evidence/ is above this folder and decides what is written here
+    from longtail.evidence.claims import Claim
+    from longtail.evidence.judge import Spread
+    from longtail.evidence.reproduce import Decided, Outcome
+    from longtail.evidence.table import Pool
+
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "C@1", "C@3", "C@5")
 HEAD = """# Results: what the papers claim, measured here
 
@@ -43,46 +43,33 @@ is; where corpora disagree it is *mixed*.
 """
 
 
-def page(outcomes: Sequence[Outcome], seeds: Sequence[int] | None = None) -> str:
-    """The whole page; `seeds` are those that were asked for, if not the claims' own."""
+Table = tuple[list[str], list[list[str]]]  # columns, rows
+
+
+def results_page(outcomes: Sequence[Outcome], verdicts: Table, seeds: Sequence[int] | None = None) -> str:
+    """The whole page.
+
+    `verdicts` is the table of `evidence.reproduce.verdict_table`; `seeds` are the seeds the user asked for, None for
+    the claims' own.
+    """
     claims = list(dict.fromkeys(outcome.claim for outcome in outcomes))
     ids = " ".join(claim.id for claim in claims)
     asked = "" if seeds is None else f" --seeds {' '.join(map(str, seeds))}"
-    lines = [HEAD.format(ids=ids, seeds=asked), "## Verdicts", "", *overview(outcomes), ""]
+    lines = [HEAD.format(ids=ids, seeds=asked), "## Verdicts", "", *overview(*verdicts), ""]
     lines += ["## What was run", "", *corpora(outcomes), ""]
     for claim in claims:
         lines += section(claim, [outcome for outcome in outcomes if outcome.claim is claim])
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def write_page(path: Path, text: str) -> None:
-    """Put the page in its place, in one step."""
-    disk.make_folders(path.parent)
-    draft = path.with_name(f".{path.name}.new")
-    disk.write_file(draft, [text.encode()])
-    disk.replace(draft, path)
-
-
-def verdict_rows(outcomes: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
-    """The verdicts as a table: a claim a row, a corpus a column."""
-    names = list(dict.fromkeys(outcome.corpus for outcome in outcomes))
-    rows = []
-    for claim in dict.fromkeys(outcome.claim for outcome in outcomes):
-        found = {outcome.corpus: outcome.verdict for outcome in outcomes if outcome.claim is claim}
-        cells = [str(found.get(name, "–")) for name in names]
-        rows.append([claim.id, claim.says, claim.kind, claim.paper, *cells, over_corpora(found.values())])
-    return ["claim", "it says", "kind", "paper", *names, "all in all"], rows
-
-
-def overview(outcomes: Sequence[Outcome]) -> Iterable[str]:
-    """The verdicts in Markdown."""
-    columns, rows = verdict_rows(outcomes)
+def overview(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The table of verdicts, the last column in bold."""
     bold = [[*cells[:-1], f"**{cells[-1]}**"] for cells in rows]
     return table(columns, bold)
 
 
 def corpora(outcomes: Sequence[Outcome]) -> list[str]:
-    """What the runs behind the verdicts were made on and with."""
+    """The table of corpora, machines and versions of the runs behind the verdicts."""
     lines = ["| corpus | digest | test points | runs | machine | versions |", "| --- | --- | --- | --- | --- | --- |"]
     for name in dict.fromkeys(outcome.corpus for outcome in outcomes):
         records = {
@@ -104,18 +91,18 @@ def corpora(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def machine(record: dict[str, Any]) -> str:
-    """The machine of a run in words."""
+    """The machine of a run, as text."""
     of = record["machine"]
     return f"{of['cpu']}, {of['cores']} cores, {of['threads']} thread{'s' * (of['threads'] != 1)}"
 
 
 def code(record: dict[str, Any]) -> str:
-    """The versions of a run in words."""
+    """The package versions of a run, as text."""
     return ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "commit")
 
 
 def section(claim: Claim, outcomes: Sequence[Outcome]) -> list[str]:
-    """Everything about one claim."""
+    """The section of one claim: for each corpus the verdict, the arms and the differences."""
     lines = [f"## {claim.id}: {claim.says}", "", f"{claim.paper}; {claim.kind}; {seeds_of(claim)}.", ""]
     for outcome in outcomes:
         lines += [f"### {claim.id} on {outcome.corpus}: {outcome.verdict}", ""]
@@ -130,12 +117,12 @@ def section(claim: Claim, outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def seeds_of(claim: Claim) -> str:
-    """The seeds of a claim in words."""
+    """The seeds of a claim, as text."""
     return f"seed{'s' * (len(claim.seeds) != 1)} {', '.join(map(str, claim.seeds))}"
 
 
 def arms(outcome: Outcome) -> list[str]:
-    """The arms of a claim with their figures."""
+    """The table of the arms of a claim with their figures."""
     extra = [m for part in outcome.claim.parts for m in part.metrics if m not in SHOWN]
     metrics = [*SHOWN, *dict.fromkeys(extra)]
     rows, systems = [], [arm.system for arm in outcome.claim.arms]
@@ -150,18 +137,18 @@ def arms(outcome: Outcome) -> list[str]:
         rows = [
             [*cells, "–" if recall is None else f"{recall:.2f}"] for cells, recall in zip(rows, recalls, strict=True)
         ]
-    return list(table(columns, rows))
+    return table(columns, rows)
 
 
 def figures(pool: Pool, metrics: Sequence[str]) -> list[str]:
-    """The figures of an arm, then its time and memory."""
+    """The figures of an arm, then its training time and peak memory."""
     seconds, memory = pool.mean("seconds", "train"), pool.mean("peak_mb")
     costs = ["–" if seconds is None else f"{seconds:.1f}", "–" if memory is None else f"{memory:,.0f}"]
     return [*(f"{pool.figure(metric):.2f}" for metric in metrics), *costs]
 
 
 def differences(parts: Sequence[Decided]) -> list[str]:
-    """What the verdict rests on."""
+    """The table of the differences that a verdict is based on."""
     rows = []
     for decided in parts:
         for i, spread in enumerate(decided.rows):
@@ -169,14 +156,9 @@ def differences(parts: Sequence[Decided]) -> list[str]:
             note = f" ({decided.note})" if decided.note else ""
             last = decided.verdict + note if i == 0 else ""
             rows.append([*first, spread.metric, f"{spread.difference:+.2f}", interval(spread), last])
-    return list(table(["part", "kind", "metric", "difference", "95 % interval", "verdict"], rows))
+    return table(["part", "kind", "metric", "difference", "95 % interval", "verdict"], rows)
 
 
 def interval(spread: Spread) -> str:
-    """The interval of a difference, or a dash."""
+    """The interval of a difference as text, or a dash if there is none."""
     return "–" if spread.low is None or spread.high is None else f"{spread.low:+.2f} … {spread.high:+.2f}"
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
-    """A Markdown table."""
-    return [row(columns), row(["---"] * len(columns)), *(row(cells) for cells in rows)]

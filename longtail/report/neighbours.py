@@ -1,7 +1,7 @@
-"""A label among its neighbours, drawn: the label in the middle, the strongest neighbours around it.
+"""`longtail graph --picture`: a label in the middle, its strongest neighbours around it, as SVG or as a page.
 
-SVG that stands alone, in light and dark alike, and a page around it. Neighbours stand on an ellipse at even heights, so
-that no name can run into another; what comes from the data is cut to the room there is, and escaped.
+The SVG needs no other file and has a light and a dark mode. Neighbours are placed on an ellipse at even heights, so
+that names never overlap. Text from the data is cut to the space available, and escaped.
 """
 
 from __future__ import annotations
@@ -9,27 +9,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
 from longtail.core.labels import Labels
-from longtail.data.inspect.page import STYLE
-from longtail.labels.names import cut_name, full_name, short_name
-from longtail.labels.neighbourhood import Neighbour, Neighbourhood
+from longtail.report import html
+from longtail.report.names import cut_name, full_name, short_name
 
-WIDTH, STEP, MARGIN = 960, 42, 34  # of the picture; between two names; above and below all
-ACROSS, LEAST_DOWN = 235, 110  # half axes of the ellipse; the upright one grows with the neighbours
-NAME, MIDDLE = 28, 24  # columns that a name has room for, outside and in the middle
-DEGREE_AT = 0.6  # of the way from the middle: clear of its name and of the edges among the neighbours
-LETTER = 7.4  # generous width of a character of the middle's name
-EDGES_EACH = 2  # edges among the neighbours that are drawn, for each of them, at most
-FAINT = 0.05  # and how strong these must be
-INK = """
-:root { --ink: #1c1d21; --soft: #62656e; --paper: #ffffff; --c0: #2f5d8c; --c1: #d08c2e; --c2: #8fa9bf; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e7ea; --soft: #9da1ab; --paper: #17181b; --c0: #7fb0e0;
-  --c1: #e2a957; --c2: #56697c; } }
-svg { background: var(--paper); }
-"""
+if TYPE_CHECKING:  # for types only: labels/ is above this folder and fills in what is drawn here
+    from longtail.labels.neighbourhood import Neighbour, Neighbourhood
+
+WIDTH, STEP, MARGIN = 960, 42, 34  # width of the picture; height of a name; space above and below
+ACROSS, LEAST_DOWN = 235, 110  # half axes of the ellipse; the vertical one grows with the number of neighbours
+NAME, MIDDLE = 28, 24  # columns available for the name of a neighbour, and of the label in the middle
+DEGREE_AT = 0.6  # where on a line its degree is written, from the middle (0) to the neighbour (1)
+LETTER = 7.4  # width of a character of the name in the middle, a little more than needed
+EDGES_EACH = 2  # at most this many edges between neighbours are drawn for each neighbour,
+FAINT = 0.05  # and only those of at least this degree
 LINES = """
-svg text { fill: var(--ink); font: 13px "Source Sans 3", "Helvetica Neue", "Segoe UI", Roboto, Arial, sans-serif; }
+svg text { fill: var(--ink); font: 13px var(--sans); }
 svg .small { fill: var(--soft); font-size: 11px; }
 svg .left { text-anchor: end; } svg .centre { text-anchor: middle; }
 svg .degree { fill: var(--ink); font-size: 11px; text-anchor: middle; paint-order: stroke; stroke: var(--paper);
@@ -38,11 +35,12 @@ svg .spoke { stroke: var(--c0); stroke-linecap: round; } svg .among { fill: none
 svg .node { fill: var(--c0); stroke: var(--paper); stroke-width: 2px; }
 svg .self { fill: var(--c0); } svg .self-name { fill: var(--paper); font-weight: 600; text-anchor: middle; }
 """
+ALONE = f"{html.COLOURS}svg {{ background: var(--paper); }}{LINES}"  # for a picture without a page around it
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a neighbour stands, from the middle; x < 0 is the left side."""
+    """The place of a neighbour, relative to the middle; x < 0 is the left side."""
 
     x: float
     y: float
@@ -53,7 +51,7 @@ class Place:
 
 
 def places(count: int) -> list[Place]:
-    """Clockwise from the top right: down the right side, up the left one."""
+    """Places for `count` neighbours, clockwise from the top right: down the right side, up the left side."""
     right = (count + 1) // 2
     down = half_height(count)
     found = []
@@ -64,12 +62,12 @@ def places(count: int) -> list[Place]:
 
 
 def half_height(count: int) -> float:
-    """The upright half axis that gives so many names their room."""
+    """The vertical half axis of the ellipse that leaves enough space for `count` names."""
     return max(LEAST_DOWN, (count + 1) // 2 * STEP / 2 + STEP / 4)
 
 
-def drawing(labels: Labels, found: Neighbourhood, style: str = INK + LINES) -> str:
-    """The picture as SVG."""
+def drawing(labels: Labels, found: Neighbourhood, style: str = ALONE) -> str:
+    """The picture as SVG; without `style` it is drawn for a page that has a style sheet and a caption."""
     height = 2 * (half_height(len(found.neighbours)) + MARGIN)
     at = {n.label: place for n, place in zip(found.neighbours, places(len(found.neighbours)), strict=True)}
     title = f"{full_name(labels, found.label)}: {len(found.neighbours)} of {found.found} neighbours"
@@ -89,12 +87,12 @@ def drawing(labels: Labels, found: Neighbourhood, style: str = INK + LINES) -> s
 
 
 def _among(labels: Labels, found: Neighbourhood, at: dict[int, Place]) -> list[str]:
-    """Edges among the neighbours, bent towards the middle."""
+    """Edges between neighbours, as lines bent towards the middle."""
     drawn = [edge for edge in found.between if edge[2] >= FAINT][: EDGES_EACH * len(at)]
     lines = []
     for a, b, degree in drawn:
         p, q = at[a], at[b]
-        bend = 0.75 if p.left == q.left else 0.3  # of two on one side the line keeps to that side
+        bend = 0.75 if p.left == q.left else 0.3  # a line between two on the same side stays on that side
         x, y = bend * (p.x + q.x) / 2, bend * (p.y + q.y) / 2
         tip = f"{short_name(labels, a)} – {short_name(labels, b)}: {degree:.2f}"
         path = f"M{p.x:.1f} {p.y:.1f}Q{x:.1f} {y:.1f} {q.x:.1f} {q.y:.1f}"
@@ -103,7 +101,7 @@ def _among(labels: Labels, found: Neighbourhood, at: dict[int, Place]) -> list[s
 
 
 def _spokes(found: Neighbourhood, at: dict[int, Place]) -> list[str]:
-    """Edges from the middle, and over them all the degrees."""
+    """Lines from the middle to the neighbours, then the degrees, which are drawn over all lines."""
     most = max((n.degree for n in found.neighbours), default=1.0)
     lines, degrees = [], []
     for n in found.neighbours:
@@ -117,7 +115,7 @@ def _spokes(found: Neighbourhood, at: dict[int, Place]) -> list[str]:
 
 
 def _neighbour(labels: Labels, n: Neighbour, place: Place, points: int) -> str:
-    """A dot, the name, and the figures below it."""
+    """A neighbour: a dot, its name, and its figures below the name."""
     radius = 4 + 1.3 * math.log10(max(n.points, 1))
     x = place.x + (-1 if place.left else 1) * (radius + 7)
     side = " left" if place.left else ""
@@ -132,7 +130,7 @@ def _neighbour(labels: Labels, n: Neighbour, place: Place, points: int) -> str:
 
 
 def _middle(labels: Labels, found: Neighbourhood) -> str:
-    """The label itself, on a shield that the edges end at."""
+    """The label itself, on a box that covers the ends of the lines."""
     name = cut_name(short_name(labels, found.label), MIDDLE)
     wide = max(len(name), 10) * LETTER + 24
     points = f"{found.points:,} point{'' if found.points == 1 else 's'}"
@@ -157,35 +155,24 @@ def _text(name: str, width: int) -> str:
 
 
 WORDS = {
-    "counts": "how often the neighbour is there where the label is, P[i|j]",
+    "counts": "how often the neighbour occurs where the label does, P[i|j]",
     "symmetric": "½(P[i|j] + P[j|i])",
-    "walk": "how often a random walk from the label came by",
+    "walk": "how often a random walk from the label visited the neighbour",
 }
 
 
 def picture_page(labels: Labels, found: Neighbourhood, corpus: str) -> str:
-    """A page with the picture and the figures, for a browser."""
+    """A page with the picture and a table of the figures, as HTML."""
     name = full_name(labels, found.label)
     header = ["neighbour i", "degree", "P[i|j]", "P[j|i]", "shared", "points"]
-    rows = "\n".join(
-        f"<tr><td>{escape(full_name(labels, n.label))}</td>"
-        + "".join(f"<td>{cell}</td>" for cell in _cells(n, found.kind))
-        + "</tr>"
-        for n in found.neighbours
-    )
-    table = f"<table><thead><tr>{''.join(f'<th>{h}</th>' for h in header)}</tr></thead>\n<tbody>{rows}</tbody></table>"
-    style = f"{STYLE}{LINES}svg {{ max-width: none !important; }}"
-    head = (
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(name)}</title><style>{style}</style>"
-    )
-    figure = f"<figure>{drawing(labels, found, style='')}<figcaption>{_caption(found)}</figcaption></figure>"
-    body = (
-        f'<h1>{escape(name)}</h1>\n<p class="soft">{found.points:,} training points in {escape(corpus)}</p>\n'
-        f'{figure}\n<section><div class="wide">{table}</div></section>\n'
-        "<footer>Made by <code>longtail graph</code>.</footer>"
-    )
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}\n</body>\n</html>\n'
+    rows = ([full_name(labels, n.label), *_cells(n, found.kind)] for n in found.neighbours)
+    body = [
+        f"<h1>{escape(name)}</h1>",
+        f'<p class="soft">{found.points:,} training points in {escape(corpus)}</p>',
+        html.figure(drawing(labels, found, style=""), _caption(found)),
+        html.table(header, rows),
+    ]
+    return html.page(name, body, "longtail graph", f"{LINES}svg {{ max-width: none !important; }}")
 
 
 def _caption(found: Neighbourhood) -> str:
@@ -193,7 +180,7 @@ def _caption(found: Neighbourhood) -> str:
         return "No neighbours."
     return (
         f"{len(found.neighbours):,} of {found.found:,} neighbours, clockwise from the top right, strongest first. "
-        f"On the lines: {WORDS[found.kind]}. Pale: edges among the neighbours."
+        f"On the lines: {WORDS[found.kind]}. Pale: edges between neighbours."
     )
 
 

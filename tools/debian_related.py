@@ -1,22 +1,22 @@
-"""The bundled corpus `debian-related`, rebuilt from Debian's package indexes.
+"""Rebuilds the bundled corpus `debian-related` from Debian's package indexes.
 
-    python -m longtail.data.debian_related Packages [Packages …] --out FOLDER
+    python tools/debian_related.py Packages [Packages …] --out FOLDER
 
-A point is a binary package, its text `name: short description`, its labels the packages it names in Depends,
-Pre-Depends, Recommends, Suggests or Enhances, alternatives alike. Several indexes are united: a package relates
-to all that any stanza of its name relates to, and has the description and source of its newest version (of equal
-versions the one read last), so the order of the files does not matter. Left out are
+A point is a binary package. Its text is `name: short description`; its labels are the packages it names in Depends,
+Pre-Depends, Recommends, Suggests or Enhances, with all alternatives. Several indexes are merged: a package relates
+to everything that any stanza of its name relates to, and takes description and source from its newest version (from
+the one read last if versions are equal), so the order of the files does not matter. Left out are
 
-- packages without a description, and names that no package in the indexes bears (virtual packages);
-- the packages that more than 1 % name, of those that name any (libc6, perl, python3, …);
-- points without a label, and labels that no point has.
+- packages without a description, and names that belong to no package in the indexes (virtual packages);
+- packages named by more than 1 % of the packages that name any (libc6, perl, python3, …);
+- points without a label, and labels without a point.
 
-Points are split by source package, so that sibling binaries do not leak: SHA-256 of `src:` and the source, read
-as a fraction, below 0.2 is test. The pairs of a point with the label that is itself become filter pairs. Labels
-stand in alphabetical order. So do points, in two runs: a first version of this corpus was split by the name of
-the package, and its two parts still stand one after the other.
+Points are split by source package, so that packages of one source never stand in both parts: the SHA-256 of `src:`
+and the source is read as a fraction, and points below 0.2 are test. A point and the label that is the same package
+form a filter pair. Labels are in alphabetical order. Points are too, but in two runs: a first version of this corpus
+was split by the name of the package, and its two parts still follow one after the other.
 
-The bundled corpus came so, byte for byte, from the main amd64 indexes of bullseye, bookworm, trixie and sid.
+The bundled corpus was made this way from the main amd64 indexes of bullseye, bookworm, trixie and sid.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from debian_packages import Stanza, read_stanzas, version_key
+
 from longtail.core.errors import DataError, LongtailError, ParameterError
 from longtail.core.progress import Progress
-from longtail.data.debian_packages import Stanza, read_stanzas, version_key
 
 log = logging.getLogger("longtail")
 
@@ -143,9 +144,9 @@ def write(corpus: Related, folder: Path) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m longtail.data.debian_related",
+        prog="python tools/debian_related.py",
         description="Rebuild the corpus debian-related from Debian package indexes.",
-        epilog="example: python -m longtail.data.debian_related /var/lib/apt/lists/*Packages* --out related",
+        epilog="example: python tools/debian_related.py /var/lib/apt/lists/*Packages* --out related",
     )
     parser.add_argument("indexes", nargs="+", type=Path, metavar="Packages", help="plain, .gz, .xz, .bz2 or .lz4")
     parser.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="a new or empty folder")

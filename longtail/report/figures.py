@@ -1,0 +1,34 @@
+"""Numbers for people: how they are written, and where the ticks of an axis are."""
+
+from __future__ import annotations
+
+import math
+
+
+def number(value: float) -> str:
+    """A count or a mean as text: thousands separated, with at most two decimals and fewer for large numbers."""
+    if value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.{2 if abs(value) < 10 else 1 if abs(value) < 1000 else 0}f}"
+
+
+def percent(share: float) -> str:
+    """A share (0 to 1) as a percentage."""
+    return "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
+
+
+def power(exponent: int, ascii: bool = False) -> str:
+    """A power of ten: `10³`, or `10^3` with `ascii`."""
+    return f"10^{exponent}" if ascii else "10" + str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def ticks(high: float, about: int = 5) -> list[float]:
+    """Round numbers at even steps from 0 to at least `high`, about `about` of them."""
+    scale = 10.0 ** math.floor(math.log10(high / about)) if high > 0 else 1.0
+    step = next(s for s in (scale, 2 * scale, 5 * scale, 10 * scale) if s * about >= high * 0.999)
+    return [round(i * step, 10) for i in range(math.ceil(high / step - 1e-9) + 1)]
+
+
+def decades(high: float) -> float:
+    """The exponent of 10 at which a logarithmic axis from 1 ends: a little above `high`, and above 10¹."""
+    return max(math.log10(max(high, 1)) * 1.02, 1.02)
