@@ -257,7 +257,7 @@ class GivenY(NamedTuple):
 
     @classmethod
     def of(cls, Y: Any, classes: Any = None) -> GivenY:
-        """From any form that `fit` takes; `classes` are those of a model that was trained on one class for each point."""
+        """From any form that `fit` takes. `classes`: those of a model that was trained on one class for each point."""
         if Y is None:
             raise ParameterError(f"fit requires y to be passed, but the target y is None: {FORMS}")
         if sp.issparse(Y):

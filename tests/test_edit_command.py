@@ -131,8 +131,8 @@ def test_the_command_end_to_end(
         (["remove", "MODEL", "label3x"], 2, "Did you mean 'label3'"),
         (["rename", "MODEL", "label3"], 2, "OLD and NEW"),
         (["rename", "MODEL", "label3", "label4"], 2, "exists already"),
-        (["rename", "MODEL", "label3", "x", "--overwrite"], 2, "goes with --out"),
-        (["remove", "MODEL", "label3", "--out", "MODEL"], 1, "holds a model already"),
+        (["rename", "MODEL", "label3", "x", "--overwrite"], 2, "--overwrite needs --out"),
+        (["remove", "MODEL", "label3", "--out", "MODEL"], 1, "already contains a model; use --overwrite"),
         (["list", "no-such-model"], 1, "no-such-model"),
     ],
 )

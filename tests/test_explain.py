@@ -222,7 +222,7 @@ def test_the_table_shows_words_bias_and_path(folder: Path, capsys: pytest.Captur
     out = out_of(capsys, "explain", folder, "boat wind harbour and the chord", "-k", 2)
     assert "1. sailing" in out and "2. " in out
     assert "boat *" in out and "the *" not in out
-    assert "(bias)" in out and "(margin)" in out and "carried by" in out
+    assert "(bias)" in out and "(margin)" in out and "main words" in out
     assert "* also stands in the label's own text" in out
     short = out_of(capsys, "explain", folder, "boat wind harbour and the chord", "-k", 1, "--terms", 2)
     rows = short.partition("word")[2].partition("(bias)")[0]
