@@ -66,7 +66,7 @@ def test_calibrate_after_the_fact(plain: Model, corpus: Corpus, tmp_path: Path) 
 
 def test_what_calibrate_refuses(plain: Model, corpus: Corpus, caplog: pytest.LogCaptureFixture) -> None:
     dev = dev_of(corpus)
-    with pytest.raises(ParameterError, match="method must be one of 'none', 'isotonic', 'platt'; got 'isotone'"):
+    with pytest.raises(ParameterError, match="calibration must be one of 'none', 'isotonic', 'platt'; got 'isotone'"):
         longtail.calibrate(plain, dev, "isotone")
     with pytest.raises(ParameterError, match="cut_off must be none, f1"):
         longtail.calibrate(plain, dev, cut_off="best")

@@ -123,11 +123,11 @@ def test_the_command_end_to_end(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["add", "MODEL"], 2, "name a file of labels"),
+        (["add", "MODEL"], 2, "give either a file of labels"),
         (["add", "MODEL", "no-such-file"], 1, "cannot be opened"),
         (["add", "MODEL", "--key", "x"], 2, "--text"),
         (["add", "MODEL", "--key", "label3", "--text", "x"], 2, "'label3' exists already"),
-        (["remove", "MODEL"], 2, "takes the keys"),
+        (["remove", "MODEL"], 2, "remove needs either the keys"),
         (["remove", "MODEL", "label3x"], 2, "Did you mean 'label3'"),
         (["rename", "MODEL", "label3"], 2, "OLD and NEW"),
         (["rename", "MODEL", "label3", "label4"], 2, "exists already"),

@@ -57,8 +57,8 @@ def add(commands: Any) -> None:
         "add, remove, rename or list labels of a model without retraining",
         EXAMPLES,
         "Change the labels of a trained model without retraining. The model is replaced in one step: after a crash, "
-        "the folder contains the old model or the new one. With --out, the new model is saved elsewhere. The indices of "
-        "labels never change (docs/edit-labels.md).",
+        "the folder contains the old model or the new one. With --out, the new model is saved elsewhere. The "
+        "indices of labels never change (docs/edit-labels.md).",
     )
     edits = parser.add_subparsers(dest="edit", metavar="EDIT", title="edits", required=True)
     adding = edit_command(edits, "add", "add labels by their texts", ADD_EXAMPLES)
