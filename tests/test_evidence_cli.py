@@ -85,12 +85,12 @@ def test_bench_says_what_failed_and_tries_again(data: Path, capsys: Capture) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["topics"], "say which recipes"),
+        (["topics"], "give the recipes to run"),
         (["topics", "--recipe", "xr-lienar"], "Did you mean 'xr-linear'"),
         (["topics", "--recipe", "xr-linear", "--set", "beem=1"], "Did you mean 'beam'"),
         (["topics", "--recipe", "xr-linear", "--grid", "beam=1,,2"], "--grid takes KEY=VALUE,VALUE"),
-        (["topics", "--recipe", "xr-linear", "--grid", "beam=1", "--grid", "beam=2"], "names a parameter twice"),
-        (["topics", "--recipe", "xr-linear", "--markdown"], "say --table too"),
+        (["topics", "--recipe", "xr-linear", "--grid", "beam=1", "--grid", "beam=2"], "--grid has a parameter twice"),
+        (["topics", "--recipe", "xr-linear", "--markdown"], "--markdown needs --table"),
         (["topics", "--table"], "no run on 'topics'"),
         (["topics", "--recipe", "popular", "--data", "nowhere"], "no folder nowhere"),
     ],

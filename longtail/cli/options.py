@@ -21,6 +21,13 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str):
         super().__init__(prog, max_help_position=32)
 
+    def add_argument(self, action: argparse.Action) -> None:
+        """Also leave room for the names of commands, which argparse forgets to indent."""
+        super().add_argument(action)
+        for command in self._iter_indented_subactions(action):
+            length = len(self._format_action_invocation(command)) + self._current_indent
+            self._action_max_length = max(self._action_max_length, length)
+
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         laid_out = "\n  " in text
         return super()._fill_text(text, width, indent) if laid_out else textwrap.fill(" ".join(text.split()), width)
