@@ -116,6 +116,8 @@ def test_help_shows_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
         (["evaluate", "m", "d", "--ks", "1,0"], "whole numbers of at least 1"),
         (["evaluate", "m", "d", "--ks", "1;3"], "whole numbers of at least 1"),
         (["train", "d", "--budget", "10"], "such as 90s, 10m or 2h; got '10'"),
+        (["predict", "m", "-k", "many"], "-k: must be a whole number; got 'many'"),
+        (["predict", "m", "--threshold", "high"], "--threshold: must be a number; got 'high'"),
         (["predict"], "required: MODEL\n"),
     ],
 )

@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from longtail.cli.options import add_data_options, command, parse_settings, parse_time, progress
+from longtail.cli.options import add_data_options, command, parse_settings, parse_time, parse_whole, progress
 from longtail.core import defaults
 from longtail.core.errors import ParameterError
 
@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--seeds",
-        type=int,
+        type=parse_whole,
         nargs="+",
         metavar="S",
         help=f"seeds of the runs (default: {defaults.SEED}; for --table without training: all recorded ones)",

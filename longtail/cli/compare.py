@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from longtail.cli.options import add_data, add_scoring, add_seed, command, progress, read_data
+from longtail.cli.options import add_data, add_scoring, add_seed, command, parse_whole, progress, read_data
 from longtail.core import defaults
 from longtail.core.errors import ParameterError
 
@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
     add_scoring(parser)
     parser.add_argument(
         "--resamples",
-        type=int,
+        type=parse_whole,
         metavar="N",
         default=defaults.RESAMPLES,
         help=f"number of bootstrap samples (default: {defaults.RESAMPLES:,})",

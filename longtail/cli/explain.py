@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from longtail.cli.options import add_k, add_model, add_texts, command
+from longtail.cli.options import add_k, add_model, add_texts, command, parse_whole
 from longtail.core.errors import ParameterError
 
 EXAMPLES = """
@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
         help="explain this label, whether it is suggested or not; may be repeated",
     )
     parser.add_argument(
-        "--terms", type=int, metavar="N", default=10, help="number of words shown for a label (default: 10)"
+        "--terms", type=parse_whole, metavar="N", default=10, help="number of words shown for a label (default: 10)"
     )
     parser.add_argument("--json", action="store_true", help="one line of JSON for each text, with all words and steps")
 

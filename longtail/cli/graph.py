@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.options import add_data, command, read_data
+from longtail.cli.options import add_data, command, parse_number, parse_whole, read_data
 from longtail.core.defaults import NEIGHBOURS, SEED
 from longtail.core.errors import ParameterError
 
@@ -50,13 +50,15 @@ def add(commands: Any) -> None:
         "visits of a random walk (walk)",
     )
     parser.add_argument(
-        "-k", type=int, default=NEIGHBOURS, help=f"largest number of neighbours shown (default: {NEIGHBOURS})"
+        "-k", type=parse_whole, default=NEIGHBOURS, help=f"largest number of neighbours shown (default: {NEIGHBOURS})"
     )
     parser.add_argument(
-        "--threshold", type=float, metavar="D", help="show only neighbours above it (default: 0; not for walk)"
+        "--threshold", type=parse_number, metavar="D", help="show only neighbours above it (default: 0; not for walk)"
     )
-    parser.add_argument("--shrink", type=float, metavar="X", help="P[i|j] = shared / (points + X); only for counts")
-    parser.add_argument("--seed", type=int, metavar="N", help=f"seed of the random walk (default: {SEED})")
+    parser.add_argument(
+        "--shrink", type=parse_number, metavar="X", help="P[i|j] = shared / (points + X); only for counts"
+    )
+    parser.add_argument("--seed", type=parse_whole, metavar="N", help=f"seed of the random walk (default: {SEED})")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
     parser.add_argument("--picture", metavar="FILE", help="also draw the neighbours; FILE ends in .svg or .html")
 

@@ -74,7 +74,7 @@ def command(commands: Any, name: str, summary: str, examples: str, description: 
     general.add_argument("--debug", action="store_true", help="show the traceback of an error")
     general.add_argument(
         "--threads",
-        type=int,
+        type=parse_whole,
         metavar="N",
         help="number of threads (default: LONGTAIL_THREADS, else all the machine allows)",
     )
@@ -112,7 +112,7 @@ def add_k(parser: argparse.ArgumentParser) -> None:
     """-k: how many labels a text gets (`core/how_many.py`)."""
     parser.add_argument(
         "-k",
-        type=int,
+        type=parse_whole,
         help=f"largest number of labels for a text (default: all above the model's cut-off; without one {defaults.K})",
     )
 
@@ -120,7 +120,11 @@ def add_k(parser: argparse.ArgumentParser) -> None:
 def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
     """--seed: one seed. An option for several is called --seeds."""
     parser.add_argument(
-        "--seed", type=int, metavar="N", default=defaults.SEED, help=f"seed of {what} (default: {defaults.SEED})"
+        "--seed",
+        type=parse_whole,
+        metavar="N",
+        default=defaults.SEED,
+        help=f"seed of {what} (default: {defaults.SEED})",
     )
 
 
@@ -183,6 +187,22 @@ def check_out(args: argparse.Namespace) -> None:
 def progress(args: argparse.Namespace) -> Progress:
     """Progress bars, unless --quiet was given."""
     return Progress(quiet=args.quiet)
+
+
+def parse_whole(text: str) -> int:
+    """Parse a whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number; got {text!r}") from None
+
+
+def parse_number(text: str) -> float:
+    """Parse a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number; got {text!r}") from None
 
 
 def parse_ks(text: str) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 
 import orjson
 
-from longtail.cli.options import add_k, add_model, add_texts, command, progress
+from longtail.cli.options import add_k, add_model, add_texts, command, parse_number, progress
 from longtail.core.errors import DataError, ParameterError
 
 log = logging.getLogger("longtail")
@@ -45,7 +45,10 @@ def add(commands: Any) -> None:
     add_texts(parser)
     add_k(parser)
     parser.add_argument(
-        "--threshold", type=float, metavar="S", help="leave out labels that score below S; replaces the model's cut-off"
+        "--threshold",
+        type=parse_number,
+        metavar="S",
+        help="leave out labels that score below S; replaces the model's cut-off",
     )
     parser.add_argument("--no-cut-off", action="store_true", help="ignore the model's cut-off: show the k best labels")
     parser.add_argument("--table", action="store_true", help="print tables instead of JSON lines")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from longtail.cli.bench import add_bench_options, bench_of
-from longtail.cli.options import command, progress
+from longtail.cli.options import command, parse_whole, progress
 from longtail.core.errors import ParameterError, nearest
 
 log = logging.getLogger("longtail")
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
         "--corpus", metavar="NAME", nargs="+", help="only on these corpora (default: those of the claim)"
     )
     parser.add_argument(
-        "--seeds", type=int, nargs="+", metavar="S", help="seeds of the runs (default: those of the claim)"
+        "--seeds", type=parse_whole, nargs="+", metavar="S", help="seeds of the runs (default: those of the claim)"
     )
     parser.add_argument("--from-results", action="store_true", help="do not train; use recorded runs only")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be run")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from longtail.cli.options import add_model, command
+from longtail.cli.options import add_model, command, parse_whole
 from longtail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -44,7 +44,10 @@ def add(commands: Any) -> None:
     )
     add_model(parser)
     parser.add_argument(
-        "--depth", type=int, metavar="N", help="number of levels (default: all in files, else one or two screens)"
+        "--depth",
+        type=parse_whole,
+        metavar="N",
+        help="number of levels (default: all in files, else one or two screens)",
     )
     parser.add_argument("--label", metavar="KEY", help="show the path to this label, with its siblings")
     parser.add_argument("--node", metavar="NAME", help="start at this node instead of the root, for example 2.1")
@@ -52,14 +55,20 @@ def add(commands: Any) -> None:
     parser.add_argument("--format", choices=FORMATS, help="text (default), json (nested), jsonl, tsv, dot")
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument(
-        "--children", type=int, metavar="N", default=20, help="children shown for each node (default: 20)"
-    )
-    parser.add_argument("--words", type=int, metavar="N", default=5, help="words shown for each cluster (default: 5)")
-    parser.add_argument(
-        "--examples", type=int, metavar="N", default=4, help="labels shown for each cluster (default: 4)"
+        "--children", type=parse_whole, metavar="N", default=20, help="children shown for each node (default: 20)"
     )
     parser.add_argument(
-        "--tree", type=int, metavar="N", default=1, help="number of the tree, if the model has several (default: 1)"
+        "--words", type=parse_whole, metavar="N", default=5, help="words shown for each cluster (default: 5)"
+    )
+    parser.add_argument(
+        "--examples", type=parse_whole, metavar="N", default=4, help="labels shown for each cluster (default: 4)"
+    )
+    parser.add_argument(
+        "--tree",
+        type=parse_whole,
+        metavar="N",
+        default=1,
+        help="number of the tree, if the model has several (default: 1)",
     )
 
 
