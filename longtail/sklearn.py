@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -18,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import longtail.recipes  # noqa: F401  # registers the recipes
-from longtail._native import available_threads, get_threads, set_threads
+from longtail._native import available_threads
 from longtail.core import defaults
 from longtail.core.errors import MissingExtraError, ParameterError, UnsupportedError, nearest, shorten
 from longtail.core.how_many import check_k, check_threshold
@@ -35,6 +34,7 @@ from longtail.metrics import evaluate
 from longtail.metrics.report import Report
 from longtail.store.model import Saved, StoredModel
 from longtail.store.parts import pack_labels, unpack_labels
+from longtail.train.fit import native_threads
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -324,17 +324,6 @@ def threads_of(n_jobs: int | None) -> int:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
         raise ParameterError(f"n_jobs must be a whole number other than 0, or None; got {n_jobs!r}")
     return resolve_threads(int(n_jobs)) if n_jobs > 0 else max(available_threads() + 1 + int(n_jobs), 1)
-
-
-@contextmanager
-def native_threads(count: int) -> Iterator[None]:
-    """Use this number of threads within the block."""
-    before = get_threads()
-    set_threads(count)
-    try:
-        yield
-    finally:
-        set_threads(before)
 
 
 def state_of(model: Model) -> dict[str, Any]:

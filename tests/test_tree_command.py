@@ -202,7 +202,7 @@ def test_wrong_use(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "--tree must be at most 1" in error_of(capsys, 2, "tree", folder, "--tree", 2)
     assert "no node '5'" in error_of(capsys, 2, "tree", folder, "--node", 5)
     assert "contradict each other" in error_of(capsys, 2, "tree", folder, "--json", "--format", "tsv")
-    assert "--label shows one way" in error_of(capsys, 2, "tree", folder, "--label", "chess", "--format", "tsv")
+    assert "--label shows one path" in error_of(capsys, 2, "tree", folder, "--label", "chess", "--format", "tsv")
     assert "no such" in error_of(capsys, 1, "tree", folder, "--out", tmp_path / "nowhere" / "tree.tsv").lower()
 
 

@@ -155,8 +155,8 @@ def as_json(labels: Labels, found: Neighbourhood) -> dict[str, Any]:
 
 def write_picture(path: Path, labels: Labels, found: Neighbourhood, corpus: str) -> None:
     """Draw the neighbourhood, as SVG or as an HTML page."""
-    from longtail.cli.show import write_file
+    from longtail.cli.show import write_output
     from longtail.labels.picture import drawing, picture_page
 
     drawn = drawing(labels, found) if path.suffix == ".svg" else picture_page(labels, found, corpus)
-    write_file(path, [drawn.encode("utf-8", "replace")])
+    write_output(path, [drawn.encode("utf-8", "replace")])

@@ -126,7 +126,7 @@ def dump(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
 
-def write_file(path: Path, chunks: Iterable[bytes]) -> None:
+def write_output(path: Path, chunks: Iterable[bytes]) -> None:
     """Write a file under a temporary name and rename it, so that a failure does not damage an existing file."""
     from longtail.store import disk
 

@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Load the model, print its tree or write it to a file."""
-    from longtail.cli.show import write_file
+    from longtail.cli.show import write_output
     from longtail.labels.export import graph, label_paths, nested, parent_list
     from longtail.labels.show import ROOT, Line, outline, pieces
     from longtail.store import load
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
         "dot": lambda: graph(view, start, depth),
     }
     if args.out is not None:
-        write_file(Path(args.out), chunks[form]())
+        write_output(Path(args.out), chunks[form]())
         return
     sys.stdout.buffer.writelines(chunks[form]())
     sys.stdout.buffer.flush()
