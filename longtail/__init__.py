@@ -6,7 +6,7 @@
     model.predict(["a text editor"], k=5).keys()
     longtail.fit(texts, labels)                  # lists in, model out
 
-Names are imported on first use, so that `import longtail` costs nothing.
+Names are imported on first use, so that `import longtail` is fast.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PLACES = {
     "recipe": "longtail.core.recipe",
     "write": "longtail.data.write",
 }
-_NEED_RECIPES = {"load", "recipe"}  # these look recipes up by name
+_NEED_RECIPES = {"load", "recipe"}  # these find recipes by name, so all recipes must be registered first
 
 __all__ = [*sorted(_PLACES), "__version__"]
 

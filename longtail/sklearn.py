@@ -1,15 +1,15 @@
 """longtail as a scikit-learn classifier.
 
 from longtail.sklearn import LongtailClassifier
-tagger = LongtailClassifier("xr-linear", C=0.5).fit(texts, Y)
+tagger = LongtailClassifier().fit(texts, Y)
 tagger.predict(["a text of your own"])       # an indicator CSR
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -17,10 +17,12 @@ import numpy as np
 import scipy.sparse as sp
 
 import longtail.recipes  # noqa: F401  # registers the recipes
-from longtail._native import available_threads, get_threads, set_threads
+from longtail._native import available_threads
+from longtail.core import defaults
 from longtail.core.errors import MissingExtraError, ParameterError, UnsupportedError, nearest, shorten
+from longtail.core.how_many import check_k, check_threshold
 from longtail.core.model import Model
-from longtail.core.ranking import Ranking, check_k
+from longtail.core.ranking import Ranking
 from longtail.core.recipe import recipe as make_recipe
 from longtail.core.recipe import recipes
 from longtail.core.run import Run, resolve_threads
@@ -32,6 +34,7 @@ from longtail.metrics import evaluate
 from longtail.metrics.report import Report
 from longtail.store.model import Saved, StoredModel
 from longtail.store.parts import pack_labels, unpack_labels
+from longtail.train.fit import native_threads
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -43,28 +46,29 @@ except ImportError as error:
     raise MissingExtraError("longtail.sklearn", "sklearn") from error
 
 __all__ = ["LongtailClassifier", "scorer"]
-LABELS = 5  # what a point gets where nothing says how many
 FORMS = "y must be an indicator matrix, a list of labels for each point, or one class for each point"
 
 
 class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Any recipe behind `fit`, `predict` and `score`; `longtail recipes NAME` lists the parameters of one.
+    """Any recipe of longtail as a classifier with `fit`, `predict` and `score`.
 
-    `recipe`: its name. `k`: how many labels a point gets at most; None: as many as the model's own cut-off lets pass,
-    5 where it has none. `threshold`: labels that score below it are left out; it replaces the cut-off.
-    `label_texts`: what labels stand for in words, by label (of an indicator matrix, by column); `augment` needs them.
-    `random_state`: the seed of the training (None: 0). `n_jobs`: threads of training and prediction, −1 for all (None:
-    what the machine allows). All other arguments are the recipe's own parameters; `get_params`, `set_params`, `clone`
-    and `GridSearchCV` know them by their names, as {"C": [0.5, 1]}. As everywhere in scikit-learn, values are looked
-    at by `fit`.
+    `recipe`: the name of a recipe; "auto" is the default everywhere in longtail. `k`: the largest number of labels that
+    a point gets; None: as many as the cut-off of the model allows, or 5 if it has none. `threshold`: labels that score
+    below it are left out; it replaces the cut-off. `label_texts`: the texts of labels, by label (for an indicator
+    matrix, by column); `augment` needs them. `random_state`: the seed of the training (None: 0). `n_jobs`: the number
+    of threads for training and prediction; −1: all; None: as many as the machine allows.
 
-    After `fit`: `model_` (what `longtail.load` would give; it has `explain` and `save`), `classes_` (the label of each
-    column), `kind_` ("score" or "probability"), and `n_features_in_` where X was a matrix.
+    All other arguments are parameters of the recipe (`longtail recipes NAME` lists them) or `preset`. `get_params`,
+    `set_params`, `clone` and `GridSearchCV` use the same names: {"C": [0.5, 1]}. As everywhere in scikit-learn, `fit`
+    checks the values.
+
+    After `fit`: `model_` (the `longtail.Model`, with `explain` and `save`), `classes_` (the label of each column),
+    `kind_` ("score" or "probability"), and `n_features_in_` if X was a matrix.
     """
 
     def __init__(
         self,
-        recipe: str = "xr-linear",
+        recipe: str = defaults.RECIPE,
         *,
         k: int | None = None,
         threshold: float | None = None,
@@ -82,11 +86,11 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._parameters = parameters
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments of the constructor, and the parameters of the recipe that were given."""
+        """The arguments of the constructor, including the parameters of the recipe that were given."""
         return {**super().get_params(deep), **self._parameters}
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments, or parameters of the recipe by their names."""
+        """Change arguments of the constructor or parameters of the recipe; returns this classifier."""
         own = self._get_param_names()
         for name, value in params.items():
             if name in own:
@@ -96,7 +100,7 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.recipe, str) and self.recipe in recipes:
             known = recipes[self.recipe].names()
             for name in set(self._parameters) - {*known, "preset"}:
-                hint = nearest(name, [*own, *known])
+                hint = nearest(name, [*own, *known]) + recipes[self.recipe].other_parameters
                 raise ParameterError(f"LongtailClassifier({self.recipe!r}) has no parameter {name!r}.{hint}")
         return self
 
@@ -116,79 +120,82 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made = make_recipe(self.recipe, **self._parameters)
         if self.k is not None:
             check_k(self.k)
+        if self.threshold is not None:
+            check_threshold(self.threshold)
         points = self._points(X, reset=True)
-        truth = Truth.of(y)
+        given = GivenY.of(y)
         run = Run(seed=seed_of(self.random_state), threads=threads_of(self.n_jobs))
-        corpus = corpus_from_lists(points, truth.values, label_texts=truth.keyed(self.label_texts))
+        corpus = corpus_from_lists(points, given.values, label_texts=given.keyed(self.label_texts))
         self.model_ = made.fit(corpus, run)
-        self.classes_ = names_of(self.model_, truth.values) if truth.classes is None else truth.classes
-        self.single_ = truth.single
-        self.kind_ = self._rank(points[:1], 1).kind
+        self.classes_ = names_of(self.model_, given.values) if given.classes is None else given.classes
+        self.single_ = given.single
+        self.kind_ = self._rank(points[:1], 1, cut_off=False).kind
         return self
 
     def predict(self, X: Any) -> Any:
-        """The chosen labels as an indicator CSR (N, L): at most `k` a point, none that scores below `threshold`.
+        """The chosen labels as an indicator CSR (N, L): at most `k` for each point, none that scores below `threshold`.
 
-        Where `fit` was given one class for each point, an array (N,) with the best class of each instead.
+        If `fit` was given one class for each point, the result is an array (N,) with the best class of each point.
         """
         check_is_fitted(self)
         if self.single_:
-            return self.classes_[self._rank(self._points(X), 1).indices[:, 0]]
+            return self.classes_[self._rank(self._points(X), 1, cut_off=False).indices[:, 0]]
         found = self._chosen(X).to_csr()
         return sp.csr_matrix((np.ones(found.nnz, np.int64), found.indices, found.indptr), shape=found.shape)
 
     def predict_labels(self, X: Any) -> list[list[Any]]:
-        """The chosen labels of each point by name, best first."""
+        """The chosen labels of each point as a list of names, best first."""
         return [self.classes_[row[row >= 0]].tolist() for row in self._chosen(X).indices]
 
     def decision_function(self, X: Any) -> sp.csr_matrix:
-        """The scores of the `k` best labels of each point, CSR (N, L). What is not stored is below them, not 0."""
+        """The scores of the labels that `predict` chooses from, before any threshold: CSR (N, L).
+
+        These are the `k` best labels of each point. Labels that are not stored score lower than these; their score is
+        not 0.
+        """
         check_is_fitted(self)
-        return self._rank(self._points(X), self.k).to_csr()
+        return self._rank(self._points(X), self.k, threshold=-math.inf).to_csr()
 
     @available_if(lambda self: getattr(self, "kind_", None) == "probability")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> sp.csr_matrix:
-        """The probabilities of the `k` best labels, CSR (N, L); only where the model is calibrated (`kind_`)."""
+        """`decision_function` of a calibrated model: probabilities, CSR (N, L). Other models have no such method."""
         return self.decision_function(X)
 
     def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
-        """P@1, from 0 to 1: how often the best label is true. `scorer` makes a score of any other metric."""
+        """P@1, from 0 to 1: the share of points whose best label is true. `scorer` gives other metrics."""
         if sample_weight is not None:
-            raise UnsupportedError("LongtailClassifier.score has no use for sample_weight: all points count the same")
+            raise UnsupportedError("LongtailClassifier.score does not support sample_weight: leave it out")
         return self.report(X, y, (1,)).scores["P@1"] / 100
 
-    def report(self, X: Any, y: Any, ks: tuple[int, ...] = (1, 3, 5)) -> Report:
-        """All metrics of longtail, in percent; labels of y that the model does not know count as misses."""
+    def report(self, X: Any, y: Any, ks: tuple[int, ...] = defaults.KS) -> Report:
+        """All metrics of longtail, in percent. Labels in y that the model does not know count as misses."""
         check_is_fitted(self)
         points = self._points(X)
-        ranking = self._rank(points, max(ks))
-        truth = Truth.of(y, self.classes_ if self.single_ else None)
-        if not isinstance(truth.values, list):
-            L = truth.values.shape[1]
+        ranking = self._rank(points, max(ks), cut_off=False)
+        given = GivenY.of(y, self.classes_ if self.single_ else None)
+        if not isinstance(given.values, list):
+            L = given.values.shape[1]
             if len(self.classes_) != L:
                 raise ParameterError(f"y has {L:,} columns; this model has {len(self.classes_):,} labels")
-            return evaluate(ranking, targets(truth.values), ks=ks)
-        corpus = corpus_from_lists(points, truth.values)
+            return evaluate(ranking, targets(given.values), ks=ks)
+        corpus = corpus_from_lists(points, given.values)
         union, columns = join(self.model_.labels, corpus.labels)
         known = corpus.train.with_labels(columns, len(union)).Y
         return evaluate(replace(ranking, labels=union), known, ks=ks)
 
     def _chosen(self, X: Any) -> Ranking:
+        """The ranking (N, k) of the labels that `predict` returns."""
         check_is_fitted(self)
-        ranking = self._rank(self._points(X), self.k, cut_off=self.threshold is None)
-        return ranking if self.threshold is None else ranking.above(self.threshold)
+        return self._rank(self._points(X), self.k, threshold=self.threshold)
 
-    def _rank(self, points: Any, k: int | None, cut_off: bool = False) -> Ranking:
-        """The k best labels, or (`cut_off`) those of them that the model's own cut-off lets pass."""
-        decision = getattr(self.model_, "decision", None)  # few models have one
-        if k is None:
-            k = LABELS if decision is None or decision.cut_off is None else int(decision.cut_off.most)
+    def _rank(self, points: Any, k: int | None, **options: Any) -> Ranking:
+        """`Model.predict` with these options, on the threads that `n_jobs` asks for."""
         with native_threads(threads_of(self.n_jobs)):
-            return self.model_.predict(points, k, **({} if decision is None else {"cut_off": cut_off}))
+            return self.model_.predict(points, k, **options)
 
     def _points(self, X: Any, reset: bool = False) -> list[str] | Texts | sp.csr_matrix:
-        """X as texts or CSR; features are checked as scikit-learn does, with its messages."""
-        if isinstance(X, (str, Texts)):  # a single string is refused where texts are
+        """X as texts or CSR. scikit-learn checks features, with its own messages; `reset` as in `validate_data`."""
+        if isinstance(X, (str, Texts)):  # a single string is refused later, with the other texts
             return X
         if hasattr(X, "__array__") and not hasattr(X, "ndim"):
             X = np.asarray(X)
@@ -201,21 +208,21 @@ class LongtailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if "model_" in state:
-            state["model_"] = packed(state["model_"])
+            state["model_"] = state_of(state["model_"])
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
         if "model_" in state:
-            state["model_"] = unpacked(state["model_"])
+            state["model_"] = model_of(state["model_"])
         super().__setstate__(state)
 
 
 def scorer(metric: str) -> Callable[[LongtailClassifier, Any, Any], float]:
-    """A `scoring` for GridSearchCV and cross_val_score: any metric of `longtail evaluate` by name, from 0 to 1."""
+    """A metric of `longtail evaluate` for the `scoring` argument of GridSearchCV and cross_val_score, from 0 to 1."""
     _, _, k = metric.partition("@")
     if not k.isdecimal() or int(k) < 1:
-        raise ParameterError(f"a metric is named with its cut-off, as P@1 or nDCG@5; got {metric!r}")
+        raise ParameterError(f"the name of a metric must contain its k, for example P@1 or nDCG@5; got {metric!r}")
     return functools.partial(_metric, metric=metric)
 
 
@@ -226,10 +233,11 @@ def _metric(estimator: LongtailClassifier, X: Any, y: Any, metric: str) -> float
     return scores[metric] / 100
 
 
-class Truth(NamedTuple):
-    """Y: a sparse matrix whose columns are `classes`, or (then None) a list of labels for each point.
+class GivenY(NamedTuple):
+    """The `y` that a user gave, in one of two forms.
 
-    `single`: whether each point was given as one class.
+    `values` is a sparse matrix (N, L), whose columns are the labels `classes` (L,); or a list of labels for each point,
+    and then `classes` is None. `single` says whether y had exactly one class for each point.
     """
 
     values: Any
@@ -237,19 +245,19 @@ class Truth(NamedTuple):
     single: bool = False
 
     def keyed(self, label_texts: Mapping[Any, str] | None) -> dict[Any, str] | None:
-        """Texts by class as texts by column, which is the key of a matrix's label; lists of labels name their keys."""
+        """Label texts by column if y is a matrix, whose columns are the keys of its labels; else as they are."""
         if label_texts is None or self.classes is None:
             return None if label_texts is None else dict(label_texts)
         columns = {name: column for column, name in enumerate(self.classes.tolist())}
         for name in label_texts:
             if name not in columns:
                 known = "the classes of y" if self.single else f"the {len(columns):,} columns of y"
-                raise ParameterError(f"label_texts names {shorten(name)}, which is not among {known}")
+                raise ParameterError(f"label_texts contains {shorten(name)}, which is not among {known}")
         return {columns[name]: text for name, text in label_texts.items()}
 
     @classmethod
-    def of(cls, Y: Any, classes: Any = None) -> Truth:
-        """What was given as Y; `classes` are those of a model that was trained on one class for each point."""
+    def of(cls, Y: Any, classes: Any = None) -> GivenY:
+        """From any form that `fit` takes. `classes`: those of a model that was trained on one class for each point."""
         if Y is None:
             raise ParameterError(f"fit requires y to be passed, but the target y is None: {FORMS}")
         if sp.issparse(Y):
@@ -266,12 +274,12 @@ class Truth(NamedTuple):
         if rows and (isinstance(rows[0], str) or np.isscalar(rows[0])):
             return cls.of_classes(rows, classes)
         if _looks_dense(rows):
-            raise ParameterError("y looks like an indicator matrix given as lists: wrap it in numpy.array")
+            raise ParameterError("y looks like an indicator matrix given as lists; convert it with numpy.array(y)")
         return cls(rows, None)
 
     @classmethod
-    def of_classes(cls, y: Any, classes: Any = None) -> Truth:
-        """One class for each point; those that are not among `classes` have no column."""
+    def of_classes(cls, y: Any, classes: Any = None) -> GivenY:
+        """From one class for each point. Classes that are not among `classes` get no column."""
         check_classification_targets(y)
         known, codes = np.unique(np.asarray(y), return_inverse=True)
         columns = np.arange(len(known))
@@ -286,29 +294,31 @@ class Truth(NamedTuple):
 
 
 def _looks_dense(rows: list[Any]) -> bool:
-    """Whether lists of labels are rather rows of 0 and 1: nobody has two labels and gives both to all."""
+    """Whether lists of labels are probably rows of an indicator matrix: all of one length, with 0 and 1 only."""
     if not rows or not all(isinstance(row, (list, tuple)) and len(row) == len(rows[0]) > 1 for row in rows):
         return False
     return all(isinstance(label, (int, float)) and label in (0, 1) for row in rows for label in row)
 
 
 def names_of(model: Model, rows: list[Any]) -> np.ndarray:
-    """The labels in the order of the columns: numbers where only numbers were given, else strings."""
+    """The labels in the order of the columns, (L,): numbers if only numbers were given, else strings."""
     keys = list(model.labels.keys)
     numbers = all(isinstance(label, (int, np.integer)) for row in rows for label in row)
-    numbers = numbers and all(key.isdecimal() for key in keys)  # label_texts may name others
+    numbers = numbers and all(key.isdecimal() for key in keys)  # label_texts may add other labels
     return np.array([int(key) if numbers else key for key in keys], np.int64 if numbers else object)
 
 
 def seed_of(random_state: Any) -> int:
-    """A seed: the number that was given, 0 for None, else one drawn from a random state."""
-    if random_state is None or isinstance(random_state, (int, np.integer)):
-        return int(random_state or 0)
+    """The seed for a `random_state`: the number itself, the default for None, else a draw from the random state."""
+    if random_state is None:
+        return defaults.SEED
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def threads_of(n_jobs: int | None) -> int:
-    """Threads for a number of jobs as scikit-learn counts them: −1 is all there are, −2 all but one."""
+    """Threads for an `n_jobs` as scikit-learn counts them: −1 means all, −2 all but one."""
     if n_jobs is None:
         return resolve_threads()
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
@@ -316,22 +326,11 @@ def threads_of(n_jobs: int | None) -> int:
     return resolve_threads(int(n_jobs)) if n_jobs > 0 else max(available_threads() + 1 + int(n_jobs), 1)
 
 
-@contextmanager
-def native_threads(count: int) -> Iterator[None]:
-    """So many threads within the block."""
-    before = get_threads()
-    set_threads(count)
-    try:
-        yield
-    finally:
-        set_threads(before)
-
-
-def packed(model: Model) -> dict[str, Any]:
+def state_of(model: Model) -> dict[str, Any]:
     """A model as plain values and arrays, for pickle and joblib."""
     if not isinstance(model, StoredModel):
         raise UnsupportedError(
-            f"a {type(model).__name__} cannot be pickled: keep it with .model_.save(folder), and longtail.load it"
+            f"a {type(model).__name__} cannot be pickled; use .model_.save(folder) and longtail.load(folder)"
         )
     arrays, meta = model.state()
     label_arrays, labels = pack_labels("labels", model.labels)
@@ -342,16 +341,15 @@ def packed(model: Model) -> dict[str, Any]:
         "labels": labels,
         "meta": meta,
         "about": model.about,
-        "decision": getattr(model, "decision", None),
+        "decision": model.decision,
     }
 
 
-def unpacked(state: dict[str, Any]) -> Model:
-    """The model that `packed` took apart."""
+def model_of(state: dict[str, Any]) -> Model:
+    """The model whose `state_of` is given."""
     made = make_recipe(state["recipe"], **state["settings"])
     labels = unpack_labels("labels", state["arrays"], state["labels"])
     model_class: Any = made.model_class()
     model: Any = model_class.from_state(Saved(made, labels, state["arrays"], state["meta"], state["about"]))
-    if state["decision"] is not None:
-        model.decision = state["decision"]
+    model.decision = state["decision"]
     return model

@@ -70,7 +70,7 @@ def test_train_shows_scores_and_the_next_step(data: Path, tmp_path: Path, capsys
 def test_without_a_place_to_save_scores_are_shown(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = out_of(capsys, "train", data)
     assert "Validation: 120 points" in out
-    assert "Not saved" in out
+    assert "The model was not saved" in out
 
 
 def test_a_killed_first_save_can_be_done_again(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,7 +296,7 @@ def test_one_csv_file_is_a_corpus(corpus: Corpus, tmp_path: Path, capsys: pytest
     record = json.loads(out_of(capsys, "predict", tmp_path / "m", "boat wind harbour", "-k", 1))
     assert record["labels"][0]["label"] == "sailing"
     assert main(["evaluate", str(tmp_path / "m"), str(path), *options, "--json"]) == 0
-    assert "the very data the model was trained on" in capsys.readouterr().err
+    assert "the model was trained on this data" in capsys.readouterr().err
 
 
 def error_of(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> str:
@@ -322,7 +322,7 @@ def test_errors_help_and_have_exit_codes(data: Path, model: Path, tmp_path: Path
     assert "No such file" in error_of(capsys, 1, "inspect", data, "--html", tmp_path / "no" / "page.html", "--json")
     assert "nowhere" in error_of(capsys, 1, "info", tmp_path / "nowhere")
     assert "k must be" in error_of(capsys, 2, "predict", model, "text", "-k", 0)
-    assert "--threshold" in error_of(capsys, 2, "predict", model, "text", "--threshold", "nan")
+    assert "threshold must be a number; got nan" in error_of(capsys, 2, "predict", model, "text", "--threshold", "nan")
     assert "seed must be" in error_of(capsys, 2, "train", data, "--seed", 10**30)
     assert "--recipe xr-linear" in error_of(capsys, 2, "train", data, "--set", "neighbours=5")
     (tmp_path / "file").write_text("x")

@@ -129,7 +129,7 @@ def test_it_reloads_to_identical_predictions(model: Model, corpus: Corpus, tmp_p
     assert again.labels.digest() == model.labels.digest()
     assert np.array_equal(again.labels.counts, corpus.labels.counts)
     assert same(again.predict(corpus.train.x, 5), model.predict(corpus.train.x, 5))
-    again.save(tmp_path / "model")  # over itself, mapped from the very files
+    again.save(tmp_path / "model", overwrite=True)  # over itself, mapped from the very files
     assert same(longtail.load(tmp_path / "model").predict(corpus.train.x, 5), model.predict(corpus.train.x, 5))
 
 

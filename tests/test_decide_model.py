@@ -66,7 +66,7 @@ def test_calibrate_after_the_fact(plain: Model, corpus: Corpus, tmp_path: Path) 
 
 def test_what_calibrate_refuses(plain: Model, corpus: Corpus, caplog: pytest.LogCaptureFixture) -> None:
     dev = dev_of(corpus)
-    with pytest.raises(ParameterError, match="method must be one of 'none', 'isotonic', 'platt'; got 'isotone'"):
+    with pytest.raises(ParameterError, match="calibration must be one of 'none', 'isotonic', 'platt'; got 'isotone'"):
         longtail.calibrate(plain, dev, "isotone")
     with pytest.raises(ParameterError, match="cut_off must be none, f1"):
         longtail.calibrate(plain, dev, cut_off="best")
@@ -231,7 +231,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "decided"
-    arguments = ["train", data, "--calibrate", "isotonic", "--cut-off", "f1", "--out", folder, "--quiet"]
+    arguments = ["train", data, "--calibration", "isotonic", "--cut-off", "f1", "--out", folder, "--quiet"]
     assert main([str(a) for a in arguments]) == 0
     return folder
 
@@ -270,7 +270,7 @@ def test_evaluate_tells_about_probabilities(model: Path, data: Path, capsys: pyt
     assert scores["P@1"] == round(evaluate(loaded.predict_scores(test.x, 2), test.Y, ks=(1, 2))["P@1"], 4)
     assert scores["microF1"] == round(micro(loaded.predict(test.x), test.Y)["microF1"], 4)
     out = out_of(capsys, "evaluate", model, data, "--reliability")
-    assert "ECE@k" in out and "Above the cut-off for f1" in out and "0.93–1.00" in out and "labels a text" in out
+    assert "ECE@k" in out and "Above the cut-off for f1" in out and "0.93–1.00" in out and "labels per text" in out
     rows = json.loads(out_of(capsys, "evaluate", model, data, "--reliability", "--json"))["reliability"]
     assert len(rows) == 15 and sum(row["count"] for row in rows) == 5 * 40
 
@@ -285,7 +285,7 @@ def test_reliability_of_mere_scores(data: Path, tmp_path: Path, capsys: pytest.C
 
 def test_bad_options(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "cut_off must be none, f1" in error_of(capsys, 2, "train", data, "--cut-off", "f3")
-    error = error_of(capsys, 2, "train", data, "--calibrate", "platt", "--set", "calibration=isotonic")
+    error = error_of(capsys, 2, "train", data, "--calibration", "platt", "--set", "calibration=isotonic")
     assert "contradict each other" in error
     (tmp_path / "one.jsonl").write_text('{"text": "boat", "labels": ["a"]}\n')
-    assert "there is none" in error_of(capsys, 1, "train", tmp_path / "one.jsonl", "--calibrate", "platt")
+    assert "there is none" in error_of(capsys, 1, "train", tmp_path / "one.jsonl", "--calibration", "platt")

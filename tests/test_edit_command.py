@@ -123,16 +123,16 @@ def test_the_command_end_to_end(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["add", "MODEL"], 2, "name a file of labels"),
+        (["add", "MODEL"], 2, "give either a file of labels"),
         (["add", "MODEL", "no-such-file"], 1, "cannot be opened"),
         (["add", "MODEL", "--key", "x"], 2, "--text"),
         (["add", "MODEL", "--key", "label3", "--text", "x"], 2, "'label3' exists already"),
-        (["remove", "MODEL"], 2, "takes the keys"),
+        (["remove", "MODEL"], 2, "remove needs either the keys"),
         (["remove", "MODEL", "label3x"], 2, "Did you mean 'label3'"),
         (["rename", "MODEL", "label3"], 2, "OLD and NEW"),
         (["rename", "MODEL", "label3", "label4"], 2, "exists already"),
-        (["rename", "MODEL", "label3", "x", "--overwrite"], 2, "goes with --out"),
-        (["remove", "MODEL", "label3", "--out", "MODEL"], 1, "holds a model already"),
+        (["rename", "MODEL", "label3", "x", "--overwrite"], 2, "--overwrite needs --out"),
+        (["remove", "MODEL", "label3", "--out", "MODEL"], 1, "already contains a model; use --overwrite"),
         (["list", "no-such-model"], 1, "no-such-model"),
     ],
 )

@@ -103,7 +103,7 @@ def test_it_reloads_the_same(edited: LinearModel, corpus: Corpus, tmp_path: Path
     again = cast(LinearModel, longtail.load(tmp_path / "model"))
     assert same(again.predict(corpus.train.x, 5), edited.predict(corpus.train.x, 5))
     twice = again.edit_labels(again.labels.add(["more"], [f"{group(1)} {spare(20)}"]))  # from arrays that are mapped
-    twice.save(tmp_path / "model")
+    twice.save(tmp_path / "model", overwrite=True)
     assert longtail.load(tmp_path / "model").about["edited"] == {"added": GROUPS + 1, "removed": 0, "renamed": 0}
     assert same(again.predict(corpus.train.x, 5), edited.predict(corpus.train.x, 5))
 

@@ -45,10 +45,10 @@ def grid(data: Path, *more: object) -> list[object]:
 
 
 def test_bench_runs_a_grid_and_shows_the_full_table(data: Path, capsys: Capture) -> None:
-    plan = out_of(capsys, *grid(data, "--seed", 0, 1, "--dry-run"))
+    plan = out_of(capsys, *grid(data, "--seeds", 0, 1, "--dry-run"))
     assert plan.count("to run") == 4
     assert not Path("bench").exists()
-    out = out_of(capsys, *grid(data, "--seed", 0, 1, "--table"))
+    out = out_of(capsys, *grid(data, "--seeds", 0, 1, "--table"))
     for words in (
         "Precision",
         "nDCG",
@@ -62,9 +62,9 @@ def test_bench_runs_a_grid_and_shows_the_full_table(data: Path, capsys: Capture)
     assert "xr-linear beam=1" in out
     records = read_lines(Path("bench/results/topics.jsonl"))
     assert Counter(record["kind"] for record in records) == {"run": 4, "intervals": 2}
-    assert out_of(capsys, *grid(data, "--seed", 0, 1, "--dry-run")).count("recorded (done)") == 4
+    assert out_of(capsys, *grid(data, "--seeds", 0, 1, "--dry-run")).count("recorded (done)") == 4
     # from the results alone, elsewhere: no training, no corpus, no predictions
-    shown = out_of(capsys, *grid(data, "--seed", 0, 1, "--table", "--markdown"))
+    shown = out_of(capsys, *grid(data, "--seeds", 0, 1, "--table", "--markdown"))
     assert out_of(capsys, "bench", "topics", "--table", "--markdown", "--quiet") == shown
     assert "| xr-linear beam=1 |" in shown
     assert len(read_lines(Path("bench/results/topics.jsonl"))) == len(records)
@@ -85,12 +85,12 @@ def test_bench_says_what_failed_and_tries_again(data: Path, capsys: Capture) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["topics"], "say which recipes"),
+        (["topics"], "give the recipes to run"),
         (["topics", "--recipe", "xr-lienar"], "Did you mean 'xr-linear'"),
         (["topics", "--recipe", "xr-linear", "--set", "beem=1"], "Did you mean 'beam'"),
         (["topics", "--recipe", "xr-linear", "--grid", "beam=1,,2"], "--grid takes KEY=VALUE,VALUE"),
-        (["topics", "--recipe", "xr-linear", "--grid", "beam=1", "--grid", "beam=2"], "names a parameter twice"),
-        (["topics", "--recipe", "xr-linear", "--markdown"], "say --table too"),
+        (["topics", "--recipe", "xr-linear", "--grid", "beam=1", "--grid", "beam=2"], "--grid has a parameter twice"),
+        (["topics", "--recipe", "xr-linear", "--markdown"], "--markdown needs --table"),
         (["topics", "--table"], "no run on 'topics'"),
         (["topics", "--recipe", "popular", "--data", "nowhere"], "no folder nowhere"),
     ],
@@ -112,7 +112,7 @@ def start(data: Path, *more: object) -> subprocess.Popen[str]:
 
 
 def test_two_benches_at_once_share_the_work(data: Path) -> None:
-    both = [start(data, "--seed", 0, 1), start(data, "--seed", 0, 1)]
+    both = [start(data, "--seeds", 0, 1), start(data, "--seeds", 0, 1)]
     for bench in both:
         bench.communicate(timeout=300)
         assert bench.returncode == 0
@@ -123,7 +123,7 @@ def test_two_benches_at_once_share_the_work(data: Path) -> None:
 
 def test_interrupted_it_loses_nothing_and_goes_on(data: Path, capsys: Capture) -> None:
     results = Path("bench/results/topics.jsonl")
-    bench = start(data, "--seed", *range(20))
+    bench = start(data, "--seeds", *range(20))
     deadline = time.monotonic() + 300
     while not results.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -135,7 +135,7 @@ def test_interrupted_it_loses_nothing_and_goes_on(data: Path, capsys: Capture) -
     records = read_lines(results)
     assert 1 <= len(records) < 40
     assert all(record["status"] == "done" for record in records)
-    out_of(capsys, *grid(data, "--seed", 0))
+    out_of(capsys, *grid(data, "--seeds", 0))
     assert results.read_bytes().startswith(before)
     assert {record["seed"] for record in records} <= set(range(20))
 

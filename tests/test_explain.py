@@ -222,8 +222,8 @@ def test_the_table_shows_words_bias_and_path(folder: Path, capsys: pytest.Captur
     out = out_of(capsys, "explain", folder, "boat wind harbour and the chord", "-k", 2)
     assert "1. sailing" in out and "2. " in out
     assert "boat *" in out and "the *" not in out
-    assert "(bias)" in out and "(margin)" in out and "carried by" in out
-    assert "* also stands in the label's own text" in out
+    assert "(bias)" in out and "(margin)" in out and "main words" in out
+    assert "* also occurs in the text of the label" in out
     short = out_of(capsys, "explain", folder, "boat wind harbour and the chord", "-k", 1, "--terms", 2)
     rows = short.partition("word")[2].partition("(bias)")[0]
     assert sum(word in rows for word in ("boat", "wind", "harbour", "chord")) == 2
@@ -231,7 +231,7 @@ def test_the_table_shows_words_bias_and_path(folder: Path, capsys: pytest.Captur
 
 
 def test_the_table_says_when_no_word_is_known(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "None of its words is known" in out_of(capsys, "explain", folder, "xyzzy", "-k", 1)
+    assert "The model knows none of these words" in out_of(capsys, "explain", folder, "xyzzy", "-k", 1)
 
 
 def test_wrong_use(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

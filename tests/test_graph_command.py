@@ -140,12 +140,12 @@ def test_unknown_labels(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--threshold", "1"], "threshold must be a number of at least 0 and below 1"),
         (["--threshold", "nan"], "threshold"),
-        (["-k", "0"], "top must be a whole number of at least 1; got 0"),
+        (["-k", "0"], "k must be a whole number of at least 1; got 0"),
         (["--shrink", "-1"], "shrink must be"),
-        (["--shrink", "1", "--kind", "symmetric"], "--shrink is for --kind counts; leave it out with symmetric"),
-        (["--threshold", "0.1", "--kind", "walk"], "--threshold is for --kind counts or symmetric"),
-        (["--seed", "1"], "--seed is for --kind walk"),
-        (["--picture", "x.png"], "end it in .svg or .html"),
+        (["--shrink", "1", "--kind", "symmetric"], "--shrink is only for --kind counts; leave it out with symmetric"),
+        (["--threshold", "0.1", "--kind", "walk"], "--threshold is only for --kind counts or symmetric"),
+        (["--seed", "1"], "--seed is only for --kind walk"),
+        (["--picture", "x.png"], "--picture must end in .svg or .html"),
     ],
 )
 def test_wrong_usage(data: str, capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:

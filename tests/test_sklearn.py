@@ -5,7 +5,6 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from corpora import TOPICS, feature_corpus, topic_corpus
 
 import longtail
 from longtail import _native
+from longtail.core.decision import CutOff, Decision
 from longtail.core.errors import DataError, ParameterError, UnsupportedError
 from longtail.core.model import Model
 from longtail.core.ranking import Ranking
@@ -68,7 +68,7 @@ def test_texts_and_an_indicator_matrix(form: Any) -> None:
     found = tagger.predict(form(NEW))
     assert sp.issparse(found) and found.shape == NEW_Y.shape and found.dtype == np.int64
     assert set(found.data) == {1} and (np.diff(found.indptr) == 2).all()
-    plain = longtail.fit(TEXTS, Y, "xr-linear").predict(NEW, 2)
+    plain = longtail.fit(TEXTS, Y).predict(NEW, 2)  # the same default recipe
     assert (found != (plain.to_csr() > 0)).nnz == 0
     assert tagger.classes_.tolist() == list(range(6))
     assert tagger.score(NEW, NEW_Y) == longtail.evaluate(plain, NEW_Y).scores["P@1"] / 100 > 0.9
@@ -130,38 +130,27 @@ def test_threshold_and_k() -> None:
         tagger.set_params(k=0).predict(NEW)
 
 
-def test_the_models_own_cut_off_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in for a model that its recipe gave a cut-off: 0.5, and at most 6 labels."""
+def test_the_models_own_cut_off_decides() -> None:
     tagger = LongtailClassifier().fit(TEXTS, Y)
-
-    def deciding(self: Model, x: Any, k: int = 5, *, cut_off: bool = True) -> Ranking:
-        ranking = self.rank(self.check_inputs(x), k)
-        return ranking.above(0.5) if cut_off else ranking
-
-    monkeypatch.setattr(type(tagger.model_), "predict", deciding)
-    tagger.model_.decision = SimpleNamespace(cut_off=SimpleNamespace(most=6), calibration=None)
+    tagger.model_.decision = Decision(cut_off=CutOff("f1", 0.5, 6))
     everything = tagger.decision_function(NEW)
     assert (np.diff(everything.indptr) == 6).all()
     assert (tagger.predict(NEW) != (everything >= 0.5)).nnz == 0
     assert (tagger.set_params(threshold=0.1).predict(NEW) != (everything >= 0.1)).nnz == 0
     assert (np.diff(tagger.set_params(threshold=None, k=1).predict(NEW).indptr) == 1).all()
     assert pickle.loads(pickle.dumps(tagger)).model_.decision.cut_off.most == 6
-    tagger.model_.decision.cut_off = None  # only probabilities
+    tagger.model_.decision = None
     assert (np.diff(tagger.set_params(k=None).decision_function(NEW).indptr) == 5).all()
 
 
-def test_probabilities_only_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    tagger = LongtailClassifier("popular").fit(TEXTS, Y)
+def test_probabilities_only_where_there_are_any() -> None:
+    tagger = LongtailClassifier("xr-linear").fit(TEXTS, Y)
     assert not hasattr(tagger, "predict_proba") and tagger.kind_ == "score"
-    plain = Model.predict
-
-    def calibrated(self: Model, x: Any, k: int = 5) -> Ranking:
-        ranking = plain(self, x, k)
-        return Ranking(ranking.indices, ranking.scores, ranking.labels, "probability")
-
-    monkeypatch.setattr(Model, "predict", calibrated)
-    tagger.fit(TEXTS, Y)
-    assert (tagger.predict_proba(NEW) != tagger.decision_function(NEW)).nnz == 0
+    calibrated = LongtailClassifier("xr-linear", calibration="isotonic").fit(TEXTS, Y)
+    assert calibrated.kind_ == "probability"
+    assert (calibrated.predict_proba(NEW) != calibrated.decision_function(NEW)).nnz == 0
+    assert (calibrated.predict_proba(NEW) != tagger.decision_function(NEW)).nnz
+    assert calibrated.predict_proba(NEW).data.min() >= 0 and calibrated.predict_proba(NEW).data.max() <= 1
 
 
 def test_parameters_of_the_recipe_are_parameters() -> None:
@@ -173,15 +162,17 @@ def test_parameters_of_the_recipe_are_parameters() -> None:
     }  # fmt: skip
     copied = clone(tagger).set_params(C=2, leaf_size=50)
     assert copied.get_params()["C"] == 2 and tagger.get_params()["C"] == 0.5
-    assert repr(copied) == "LongtailClassifier(C=2, leaf_size=50, random_state=3)"
+    assert repr(copied) == "LongtailClassifier(C=2, leaf_size=50, random_state=3, recipe='xr-linear')"
     model = copied.fit(TEXTS, Y).model_
     assert (model.recipe.C, model.recipe.leaf_size, model.about["seed"]) == (2.0, 50, 3)
     with pytest.raises(ParameterError, match="no parameter 'leafsize'. Did you mean 'leaf_size'"):
         copied.set_params(leafsize=3)
     with pytest.raises(ParameterError, match="no parameter 'leafsize'. Did you mean 'leaf_size'"):
-        LongtailClassifier(leafsize=3).fit(TEXTS, Y)
+        LongtailClassifier("xr-linear", leafsize=3).fit(TEXTS, Y)
     with pytest.raises(ParameterError, match="has no parameter 'C'"):
-        LongtailClassifier(C=1).set_params(recipe="popular")
+        LongtailClassifier("xr-linear", C=1).set_params(recipe="popular")
+    with pytest.raises(ParameterError, match='has no parameter .C.*recipe="xr-linear" in Python'):
+        LongtailClassifier().set_params(C=1)
     with pytest.raises(ParameterError, match="Did you mean 'xr-linear'"):
         LongtailClassifier("xr_linear").fit(TEXTS, Y)
 
@@ -194,7 +185,9 @@ def test_no_recipe_has_a_parameter_of_the_wrappers_name() -> None:
 
 
 def test_grid_search() -> None:
-    search = GridSearchCV(LongtailClassifier(n_jobs=1), {"C": [1e-4, 1.0]}, cv=3, scoring=scorer("nDCG@3"), n_jobs=1)
+    search = GridSearchCV(
+        LongtailClassifier("xr-linear", n_jobs=1), {"C": [1e-4, 1.0]}, cv=3, scoring=scorer("nDCG@3"), n_jobs=1
+    )
     search.fit(TEXTS, Y)
     assert search.best_params_ == {"C": 1.0}
     assert search.best_estimator_.model_.recipe.C == 1.0
@@ -202,7 +195,7 @@ def test_grid_search() -> None:
     assert recipes.fit(TEXTS, Y).best_params_ == {"recipe": "xr-linear", "C": 1}
     lists = GridSearchCV(LongtailClassifier(), {"recipe": ["popular", "xr-linear"]}, cv=KFold(2))
     assert lists.fit(TEXTS, LISTS).best_params_ == {"recipe": "xr-linear"}
-    piped = make_pipeline(TfidfVectorizer(), LongtailClassifier(k=2, threshold=0.5))
+    piped = make_pipeline(TfidfVectorizer(), LongtailClassifier("xr-linear", k=2, threshold=0.5))
     deep = GridSearchCV(piped, {"longtailclassifier__C": [1e-4, 1.0]}, cv=2, scoring="f1_micro").fit(TEXTS, Y)
     assert deep.best_params_ == {"longtailclassifier__C": 1.0}
     indicators = MultiLabelBinarizer().fit_transform(LISTS)
@@ -215,7 +208,7 @@ def test_scorers_know_the_metrics() -> None:
     assert scorer("R@3")(tagger, NEW, NEW_lists()) == tagger.report(NEW, NEW_lists()).scores["R@3"] / 100
     with pytest.raises(ParameterError, match="Did you mean 'nDCG@5'"):
         scorer("NDCG@5")(tagger, NEW, NEW_lists())
-    with pytest.raises(ParameterError, match="named with its cut-off"):
+    with pytest.raises(ParameterError, match="must contain its k"):
         scorer("P")
 
 
@@ -247,7 +240,7 @@ def test_a_model_without_a_state_says_what_to_do() -> None:
         def rank(self, x: Any, k: int) -> Ranking:
             raise NotImplementedError
 
-        def save(self, folder: Any, overwrite: bool = True) -> None: ...
+        def save(self, folder: Any, overwrite: bool = False, replaces: str | None = None) -> None: ...
 
     tagger = LongtailClassifier("popular").fit(TEXTS, Y)
     tagger.model_ = Other(tagger.model_.recipe, tagger.model_.labels)
@@ -258,9 +251,9 @@ def test_a_model_without_a_state_says_what_to_do() -> None:
 def test_threads_are_those_asked_for_and_then_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, seen = Model.predict, []
 
-    def watched(self: Model, x: Any, k: int = 5) -> Ranking:
+    def watched(self: Model, x: Any, k: int | None = None, **options: Any) -> Ranking:
         seen.append(_native.get_threads())
-        return plain(self, x, k)
+        return plain(self, x, k, **options)
 
     monkeypatch.setattr(Model, "predict", watched)
     _native.set_threads(2)
@@ -351,9 +344,9 @@ def test_label_texts_make_labels_known_by_their_words(form: str) -> None:
 
 def test_label_texts_of_labels_that_are_not_there() -> None:
     texts = [f"plain words number{i}" for i in range(20)]
-    with pytest.raises(ParameterError, match="label_texts names 7, which is not among the 2 columns of y"):
+    with pytest.raises(ParameterError, match="label_texts contains 7, which is not among the 2 columns of y"):
         LongtailClassifier(label_texts={7: "x"}).fit(texts, sp.csr_matrix(np.eye(2)[[i % 2 for i in range(20)]]))
-    with pytest.raises(ParameterError, match="label_texts names 'c', which is not among the classes of y"):
+    with pytest.raises(ParameterError, match="label_texts contains 'c', which is not among the classes of y"):
         LongtailClassifier(label_texts={"c": "x"}).fit(texts, ["a", "b"] * 10)
     tagger = LongtailClassifier(label_texts={"named": "some words"}, augment="self").fit(texts, [[3], [4]] * 10)
     assert list(tagger.classes_) == ["3", "4", "named"]

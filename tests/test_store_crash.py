@@ -37,7 +37,7 @@ def arrays_of(seed):
 
 
 def save(folder, seed):
-    save_folder(folder, NAME, KIND, {"seed": seed}, arrays_of(seed))
+    save_folder(folder, NAME, KIND, {"seed": seed}, arrays_of(seed), overwrite=True)
 
 
 def state(folder):
@@ -75,7 +75,7 @@ def save_to_cache(folder):
 
 SCENARIOS = {
     "folder": lambda folder: save(folder, 2),
-    "model": lambda folder: make(2).save(folder),
+    "model": lambda folder: make(2).save(folder, overwrite=True),
     "cache": save_to_cache,
 }
 
@@ -152,7 +152,7 @@ def test_killed_at_every_change_of_a_save_over_an_old_model(tmp_path):
     states = [state_of_model(folder) for folder in folders]
     assert states == sorted(states) and states.count(1) > 30 and states.count(2) > 5
     for folder in folders:
-        make(3).save(folder)
+        make(3).save(folder, overwrite=True)
         assert state_of_model(folder) == 3
         assert_clean(folder, "model.json")
 
@@ -213,7 +213,7 @@ def test_the_environment_variable_kills(tmp_path):
     program = f"""
 import numpy as np
 from longtail.store.folder import save_folder
-save_folder({str(tmp_path / "f")!r}, {NAME!r}, {KIND!r}, {{}}, {{"one": np.arange(3)}})
+save_folder({str(tmp_path / "f")!r}, {NAME!r}, {KIND!r}, {{}}, {{"one": np.arange(3)}}, overwrite=True)
 """
     env = os.environ | {"LONGTAIL_STORE_KILL_AT": "6"}
     assert subprocess.run([sys.executable, "-c", program], env=env).returncode == -signal.SIGKILL

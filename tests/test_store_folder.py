@@ -23,7 +23,7 @@ NAME, KIND = "thing.json", "longtail-thing"
 
 
 def save(folder, arrays, **fields):
-    save_folder(folder, NAME, KIND, fields, arrays)
+    save_folder(folder, NAME, KIND, fields, arrays, overwrite=True)
 
 
 def read(folder, verify=True):
@@ -200,7 +200,7 @@ def test_refuses_foreign_folders_untouched(tmp_path):
 
 def test_refuses_to_write_over_another_kind_or_a_newer_version(saved):
     with pytest.raises(StoreError, match="is of the format 'longtail-thing', but should be of 'longtail-other'"):
-        save_folder(saved, NAME, "longtail-other", {}, arrays_of(2))
+        save_folder(saved, NAME, "longtail-other", {}, arrays_of(2), overwrite=True)
     edit(saved, lambda m: m.update(version=2, longtail="9.0"))
     with pytest.raises(StoreError, match=r"newer longtail .9\.0, format 2"):
         save(saved, arrays_of(2))

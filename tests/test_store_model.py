@@ -108,9 +108,13 @@ def test_a_loaded_model_saves_over_itself_and_elsewhere(tmp_path):
     model.save(tmp_path / "m")
     found = load(tmp_path / "m")
     found.about["note"] = "checked"
-    found.save(tmp_path / "m")
+    with pytest.raises(StoreError, match=r"m: already contains a model; use overwrite=True \(--overwrite\)"):
+        found.save(tmp_path / "m")
+    found.save(tmp_path / "m", overwrite=True)
     found.weights = found.weights * 2
-    found.save(tmp_path / "m")
+    with pytest.raises(StoreError, match="another process"):
+        found.save(tmp_path / "m", replaces="data-0123456789abcdef")
+    found.save(tmp_path / "m", replaces=describe(tmp_path / "m")["generation"])
     found.save(tmp_path / "copy")
     for folder in ("m", "copy"):
         again = load(tmp_path / folder)

@@ -17,7 +17,7 @@ STRINGS = st.lists(st.text(max_size=8), max_size=12)
 
 def through_disk(tmp_path_factory, arrays):
     folder = tmp_path_factory.mktemp("parts")
-    save_folder(folder, "x.json", "longtail-x", {}, arrays)
+    save_folder(folder, "x.json", "longtail-x", {}, arrays, overwrite=False)
     return open_folder(folder, "x.json", "longtail-x")[1]
 
 
@@ -57,7 +57,7 @@ def test_csr(tmp_path_factory, data):
 
 def test_csr_stays_mapped(tmp_path):
     matrix = sp.random(50, 40, 0.2, format="csr", dtype=np.float32, random_state=0)
-    save_folder(tmp_path / "f", "x.json", "longtail-x", {}, pack_csr("m", matrix))
+    save_folder(tmp_path / "f", "x.json", "longtail-x", {}, pack_csr("m", matrix), overwrite=False)
     _, arrays = open_folder(tmp_path / "f", "x.json", "longtail-x", verify=False)
     found = unpack_csr("m", arrays)
     for part in ("data", "indices", "indptr"):

@@ -197,12 +197,12 @@ def test_the_graph_links_every_node(folder: Path, capsys: pytest.CaptureFixture[
 def test_wrong_use(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     longtail.recipe("neighbours").fit(topic_corpus()).save(tmp_path / "n")
     assert "recipe 'neighbours' has no label tree" in error_of(capsys, 1, "tree", tmp_path / "n")
-    assert "its ending names no format" in error_of(capsys, 2, "tree", folder, "--out", tmp_path / "tree.xml")
+    assert "this ending is not known" in error_of(capsys, 2, "tree", folder, "--out", tmp_path / "tree.xml")
     assert "--depth must be" in error_of(capsys, 2, "tree", folder, "--depth", 0)
     assert "--tree must be at most 1" in error_of(capsys, 2, "tree", folder, "--tree", 2)
     assert "no node '5'" in error_of(capsys, 2, "tree", folder, "--node", 5)
-    assert "ask for different things" in error_of(capsys, 2, "tree", folder, "--json", "--format", "tsv")
-    assert "--label shows one way" in error_of(capsys, 2, "tree", folder, "--label", "chess", "--format", "tsv")
+    assert "contradict each other" in error_of(capsys, 2, "tree", folder, "--json", "--format", "tsv")
+    assert "--label shows one path" in error_of(capsys, 2, "tree", folder, "--label", "chess", "--format", "tsv")
     assert "no such" in error_of(capsys, 1, "tree", folder, "--out", tmp_path / "nowhere" / "tree.tsv").lower()
 
 

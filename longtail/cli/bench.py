@@ -1,4 +1,4 @@
-"""`longtail bench`."""
+"""`longtail bench`: measure a grid of recipes, settings and seeds."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from longtail.cli.options import add_data_options, command, progress
-from longtail.cli.train import parse_settings, parse_time
+from longtail.cli.options import add_data_options, command, parse_settings, parse_time, parse_whole, progress
+from longtail.core import defaults
 from longtail.core.errors import ParameterError
 
 log = logging.getLogger("longtail")
 EXAMPLES = """
-longtail bench debian-related --recipe xr-linear --grid beam=1,10 --seed 0 1 2
+longtail bench debian-related --recipe xr-linear --grid beam=1,10 --seeds 0 1 2
 longtail bench debian-related --recipe xr-linear parabel bonsai --dry-run
 longtail bench debian-related my-corpus --data FOLDER --recipe xr-linear --set C=0.5 --table --markdown
 longtail bench debian-related --recipe decaf astec --preset small
-longtail bench debian-related --table                    # all that is recorded, without training
+longtail bench debian-related --table                    # all recorded runs, without training
 """
-DESCRIPTION = """Train and score a grid of recipes, settings and seeds on corpora: one process per run, its figures,
-time, peak memory, versions and machine appended as a line of JSON to bench/results/CORPUS.jsonl. A run that is
-there is never made again; a bench that was stopped goes on where it was. With --table the figures of all systems are
-shown, seeds pooled, with 95 % bootstrap intervals, by label frequency, with coverage, time and memory."""
+DESCRIPTION = """Train and score a grid of recipes, settings and seeds on one or more corpora. Each run is a process of
+its own. Its figures, time, peak memory, versions and machine are appended as one line of JSON to
+bench/results/CORPUS.jsonl. Recorded runs are not repeated, so a bench that was stopped can be continued. --table shows
+the figures of all systems, averaged over seeds, with 95 % bootstrap intervals, by label frequency, with coverage, time
+and memory."""
 
 
 def add(commands: Any) -> None:
@@ -33,29 +34,37 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter of all recipes; may be repeated"
     )
-    parser.add_argument("--preset", metavar="P", help="settings that go together, which all recipes must have")
+    parser.add_argument("--preset", metavar="P", help="a named set of settings, which all recipes must have")
     parser.add_argument(
         "--grid",
         metavar="KEY=V,V",
         action="append",
         default=[],
-        help="a parameter with several values; with several of these every combination is run",
+        help="a parameter with several values; may be repeated, and then every combination is run",
     )
-    parser.add_argument("--seed", type=int, nargs="+", metavar="S", help="default: 0; with --table: all there are")
+    parser.add_argument(
+        "--seeds",
+        type=parse_whole,
+        nargs="+",
+        metavar="S",
+        help=f"seeds of the runs (default: {defaults.SEED}; for --table without training: all recorded ones)",
+    )
     parser.add_argument("--table", action="store_true", help="show all figures with their intervals")
-    parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be run")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be run")
     add_bench_options(parser)
     add_data_options(parser)
 
 
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
-    """How and where runs are made; `reproduce` has these too."""
-    group = parser.add_argument_group("making runs")
-    group.add_argument("--data", metavar="FOLDER", help="folder that holds corpora by name (default: LONGTAIL_DATA)")
-    group.add_argument("--results", metavar="FOLDER", help="where results are kept (default: bench/results)")
-    group.add_argument("--timeout", type=parse_time, metavar="TIME", help="stop a run after it, as 90s, 10m, 2h")
-    group.add_argument("--again-failed", action="store_true", help="try runs again that failed or were killed")
+    """How runs are made and where they are recorded; also options of `reproduce`."""
+    group = parser.add_argument_group("runs")
+    group.add_argument("--data", metavar="FOLDER", help="folder with corpora by name (default: LONGTAIL_DATA)")
+    group.add_argument("--results", metavar="FOLDER", help="folder of the results (default: bench/results)")
+    group.add_argument(
+        "--timeout", type=parse_time, metavar="TIME", help="time limit of a run, for example 90s, 10m or 2h"
+    )
+    group.add_argument("--again-failed", action="store_true", help="repeat runs that failed or were killed")
 
 
 def bench_of(args: argparse.Namespace, options: dict[str, Any] | None = None) -> Any:
@@ -67,25 +76,25 @@ def bench_of(args: argparse.Namespace, options: dict[str, Any] | None = None) ->
     from longtail.evidence.results import FOLDER, Results
 
     if args.data is not None and not Path(args.data).is_dir():
-        raise ParameterError(f"--data must be a folder that holds corpora by name; there is no folder {args.data}")
+        raise ParameterError(f"--data must be a folder with corpora by name; there is no folder {args.data}")
     how = How(resolve_threads(args.threads), args.timeout, options or {})
     corpora = Corpora(args.data, options, progress(args))
     return Bench(Results(args.results or FOLDER), corpora, how, args.again_failed)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan, run what is missing, show."""
+    """Plan the runs, make those that are missing, show the figures."""
     from longtail.evidence.trials import grid
 
     if args.markdown and not args.table:
-        raise ParameterError("--markdown is a form of the table; say --table too")
+        raise ParameterError("--markdown needs --table")
     if not args.recipe and (args.set or args.grid or args.preset or not args.table):
-        raise ParameterError("say which recipes to run: --recipe R … (`longtail recipes` lists them)")
+        raise ParameterError("give the recipes to run: --recipe R … (`longtail recipes` lists them)")
     bench = bench_of(args, read_options(args))
     systems = grid(args.recipe, parse_settings(args.set), parse_grid(args.grid), args.preset)
     for system in systems:
-        system.made()  # what is misspelt is refused before anything is read
-    seeds = args.seed or [0]
+        system.made()  # refuse wrong settings before data is read
+    seeds = args.seeds or [defaults.SEED]
     planned = {name: bench.trials(name, systems, seeds) if systems else [] for name in args.corpora}
     if args.dry_run:
         show_plan(bench, planned)
@@ -98,32 +107,32 @@ def run(args: argparse.Namespace) -> int:
     records = [bench.results.of(trial.corpus).run[trial.id] for trials in planned.values() for trial in trials]
     failed = sum(record["status"] != "done" for record in records)
     if failed:
-        log.warning("%d of %d runs have no figures; --again-failed tries them again", failed, len(records))
+        log.warning("%d of %d runs have no figures; --again-failed repeats them", failed, len(records))
     return int(failed > 0)
 
 
 def read_options(args: argparse.Namespace) -> dict[str, Any]:
-    """What the arguments say about reading, for `read`: here and in the process of each run."""
+    """The options of `read` that were given; the process of each run uses them too."""
     names = ("format", "text", "labels", "label_sep", "group_by")
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     return given if args.on_bad_line == "error" else given | {"on_bad_line": args.on_bad_line}
 
 
 def parse_grid(settings: list[str]) -> dict[str, list[str]]:
-    """KEY=V,V pairs."""
+    """Parse the KEY=V,V pairs of --grid."""
     parsed: dict[str, list[str]] = {}
-    for key, text in parse_settings(settings).items():
+    for key, text in parse_settings(settings, "--grid").items():
         values = [value.strip() for value in text.split(",")]
         if not all(values):
             raise ParameterError(f"--grid takes KEY=VALUE,VALUE,…; got {key}={text}")
         parsed[key] = values
     if len(parsed) < len(settings):
-        raise ParameterError("--grid names a parameter twice; give all its values at once")
+        raise ParameterError("--grid has a parameter twice; give all its values at once")
     return parsed
 
 
 def show_plan(bench: Any, planned: dict[str, list[Any]]) -> None:
-    """The runs of the grid, and which are there."""
+    """Show the runs, and which of them are recorded."""
     from longtail.cli.show import console, table
 
     rows = []
@@ -136,12 +145,12 @@ def show_plan(bench: Any, planned: dict[str, list[Any]]) -> None:
 
 
 def show_tables(bench: Any, planned: dict[str, list[Any]], args: argparse.Namespace) -> None:
-    """The full table of each corpus."""
+    """Show the full table of each corpus."""
     from longtail.cli.show import console, table
     from longtail.evidence.table import markdown, tables_of
 
     for name, trials in planned.items():
-        for made in tables_of(bench, name, trials, args.seed, progress(args)):
+        for made in tables_of(bench, name, trials, args.seeds, progress(args)):
             if args.markdown:
                 print(markdown(made), end="")  # noqa: T201
             else:

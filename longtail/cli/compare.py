@@ -1,11 +1,12 @@
-"""`longtail compare`."""
+"""`longtail compare`: two models on the same data."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from longtail.cli.options import add_data_options, command, parse_ks, progress, read_data
+from longtail.cli.options import add_data, add_scoring, add_seed, command, parse_whole, progress, read_data
+from longtail.core import defaults
 from longtail.core.errors import ParameterError
 
 EXAMPLES = """
@@ -21,42 +22,47 @@ def add(commands: Any) -> None:
         "compare",
         "compare two models by paired bootstrap",
         EXAMPLES,
-        "Compare two models on one data set: differences B − A with 95 % intervals of a paired bootstrap over "
-        "test points (coverage and macro measures: over labels).",
+        "Compare two models on one data set: differences B − A with 95 % intervals of a paired bootstrap over test "
+        "points (over labels for coverage and macro measures).",
     )
     parser.add_argument("a", metavar="A", help="a model folder")
     parser.add_argument("b", metavar="B", help="another model folder")
-    parser.add_argument("data", metavar="DATA", help="a folder, a file, or the name of a bundled corpus")
+    add_data(parser)
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
-    parser.add_argument("--metrics", metavar="M,M", help="only these, as P@1,PSP@5")
-    parser.add_argument("--part", choices=("train", "dev", "test"), help="default: test, else dev, else all there is")
-    parser.add_argument("--ks", type=parse_ks, metavar="K,K", help="cut-offs (default: 1,3,5)")
-    parser.add_argument("--resamples", type=int, metavar="N", help="default: 10,000")
-    parser.add_argument("--seed", type=int, default=0, help="of the resampling (default: 0)")
-    add_data_options(parser)
+    parser.add_argument("--metrics", metavar="M,M", help="only these metrics, for example P@1,PSP@5 (default: all)")
+    add_scoring(parser)
+    parser.add_argument(
+        "--resamples",
+        type=parse_whole,
+        metavar="N",
+        default=defaults.RESAMPLES,
+        help=f"number of bootstrap samples (default: {defaults.RESAMPLES:,})",
+    )
+    add_seed(parser, "the bootstrap")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Predict with both, compare, show."""
+    """Predict with both models, compare, show."""
     from longtail.cli.show import console, dump, table
     from longtail.evidence.score import part_of, score
-    from longtail.metrics.bootstrap import RESAMPLES, compare
-    from longtail.metrics.evaluate import KS
+    from longtail.metrics.bootstrap import compare
     from longtail.store import load
 
+    models = [load(folder) for folder in (args.a, args.b)]
     corpus = read_data(args)
     name, data = part_of(corpus, args.part)
-    ks = args.ks or KS
-    a, b = (score(load(folder), corpus, args.part, ks, progress(args)) for folder in (args.a, args.b))
+    a, b = (score(model, corpus, args.part, args.ks, progress(args)) for model in models)
     if a.ranking.labels.keys != b.ranking.labels.keys:
-        raise ParameterError("the two models have different label spaces; compare models trained on the same corpus")
+        raise ParameterError(
+            "the two models have different labels; compare models that were trained on the same corpus"
+        )
     result = compare(
         a.ranking,
         b.ranking,
         a.data.Y,
-        ks=ks,
+        ks=args.ks,
         ignore=a.data.ignore,
-        resamples=args.resamples or RESAMPLES,
+        resamples=args.resamples,
         seed=args.seed,
         metrics=args.metrics.split(",") if args.metrics else None,
         progress=progress(args),
@@ -73,5 +79,5 @@ def run(args: argparse.Namespace) -> None:
 
 
 def verdict(word: str) -> str:
-    """The verdict in the words of the table."""
+    """The verdict as the table shows it."""
     return {"a ahead": "A ahead", "b ahead": "B ahead"}.get(word, word)

@@ -1,11 +1,12 @@
-"""`longtail convert`."""
+"""`longtail convert`: write a corpus in another format."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from longtail.cli.options import add_data_options, command, progress, read_data
+from longtail.cli.options import add_data, command, progress, read_data
+from longtail.core.defaults import WRITTEN_AS
 
 EXAMPLES = """
 longtail convert debian-related native-folder --to native
@@ -20,17 +21,18 @@ def add(commands: Any) -> None:
         "convert",
         "write a corpus in another format",
         EXAMPLES,
-        "Write a corpus in another format. `native` is memory-mapped and reopens in milliseconds.",
+        "Write a corpus in another format. The format `native` is memory-mapped and opens in milliseconds.",
     )
-    parser.add_argument("data", metavar="DATA", help="a folder, a file, or the name of a bundled corpus")
-    parser.add_argument("folder", metavar="FOLDER", help="where to write")
-    parser.add_argument("--to", choices=("native", "jsonl", "repository"), required=True, help="the format")
-    parser.add_argument("--overwrite", action="store_true", help="replace what is in the folder")
-    add_data_options(parser)
+    add_data(parser)
+    parser.add_argument("folder", metavar="FOLDER", help="folder to write to")
+    parser.add_argument(
+        "--to", choices=("native", "jsonl", "repository"), default=WRITTEN_AS, help=f"format (default: {WRITTEN_AS})"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the corpus in that folder")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read and write."""
+    """Read the corpus and write it."""
     from longtail.data.write import write
 
     corpus = read_data(args)

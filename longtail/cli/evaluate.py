@@ -1,4 +1,4 @@
-"""`longtail evaluate`."""
+"""`longtail evaluate`: the metrics of a model on a data set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from dataclasses import asdict
 from typing import Any
 
-from longtail.cli.options import add_data_options, command, parse_ks, progress, read_data
+from longtail.cli.options import add_data, add_model, add_scoring, command, progress, read_data
 
 log = logging.getLogger("longtail")
 EXAMPLES = """
@@ -26,35 +26,34 @@ def add(commands: Any) -> None:
         "evaluate",
         "score a model on a data set",
         EXAMPLES,
-        "Score a model on a data set. Labels are joined by key; filter pairs are dropped from predictions and truth.",
+        "Score a model on a data set. Labels of model and data are matched by key. Filter pairs are removed from "
+        "predictions and truth.",
     )
-    parser.add_argument("model", metavar="MODEL", help="a folder made by `longtail train`")
-    parser.add_argument("data", metavar="DATA", help="a folder, a file, or the name of a bundled corpus")
+    add_model(parser)
     parser.add_argument("--json", action="store_true", help='flat JSON, in percent: {"P@1": 31.5, …}')
     parser.add_argument(
-        "--by-frequency", action="store_true", help="contribution and recall of five bins of label frequency"
+        "--by-frequency", action="store_true", help="also show five bins of labels by their frequency in training"
     )
-    parser.add_argument("--reliability", action="store_true", help="probabilities beside the share that is true")
-    parser.add_argument("--part", choices=("train", "dev", "test"), help="default: test, else dev, else all there is")
-    parser.add_argument("--ks", type=parse_ks, metavar="K,K", help="cut-offs (default: 1,3,5)")
-    add_data_options(parser)
+    parser.add_argument(
+        "--reliability", action="store_true", help="also compare probabilities with the share of labels that are true"
+    )
+    add_scoring(parser)
+    add_data(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read, predict, score."""
+    """Load the model, read the data, predict, score."""
     from longtail.cli.show import console, cut_table, dump, reliability_table, scores_table, table
     from longtail.evidence.score import part_of, score
-    from longtail.metrics.evaluate import KS
     from longtail.store import load
 
     model = load(args.model)
     corpus = read_data(args)
     name, _ = part_of(corpus, args.part)
     warn_if_seen(model, corpus, name)
-    ks = args.ks or KS
-    scored = score(model, corpus, args.part, ks, progress(args))
-    report = scored.report(ks)
-    scores, cut = report.scores | scored.calibration_scores(ks), scored.cut_scores()
+    scored = score(model, corpus, args.part, args.ks, progress(args))
+    report = scored.report(args.ks)
+    scores, cut = report.scores | scored.calibration_scores(args.ks), scored.cut_scores()
     bins = reliability_of(scored, report.k) if args.reliability else ()
     if args.json:
         extra = {"by_frequency": report.to_json()["by_frequency"]} if args.by_frequency else {}
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
         out.print(reliability_table(bins, report.k))
     if args.by_frequency:
         if not report.by_frequency:
-            log.warning("the training counts of the labels are not known: no bins by frequency")
+            log.warning("the model does not know how often labels occur in training: no bins by frequency are shown")
         columns = ["bin", "labels", "examples", f"part of P@{report.k}", "pairs", f"in top {report.k}"]
         rows = [
             [row.name, row.labels, row.span, row.contribution, row.pairs, row.recall] for row in report.by_frequency
@@ -78,16 +77,19 @@ def run(args: argparse.Namespace) -> None:
 
 
 def reliability_of(scored: Any, k: int) -> Any:
-    """The bins of the k best labels; scores are no probabilities, and it is said."""
+    """The reliability bins of the k best labels; warns if the model gives scores and not probabilities."""
     from longtail.metrics import reliability
 
     if scored.ranking.kind != "probability":
-        log.warning("this model gives scores, not probabilities (train --calibrate isotonic): they are cut to 0…1")
+        log.warning(
+            "this model gives scores, not probabilities (train with --calibration isotonic for probabilities); scores "
+            "below 0 count as 0, above 1 as 1"
+        )
     return reliability(scored.ranking, scored.data.Y, k, ignore=scored.data.ignore)
 
 
 def warn_if_seen(model: Any, corpus: Any, part: str) -> None:
-    """Say so when the points are those the model was trained on."""
+    """Warn if the model was trained on these points."""
     seen = dict(corpus.parts())[part].digest_of_points() in model.about.get("trained_on", [])
     if seen:
-        log.warning("this is the very data the model was trained on: the scores say nothing about new texts")
+        log.warning("the model was trained on this data: the scores say nothing about new texts")

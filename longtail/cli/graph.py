@@ -1,4 +1,4 @@
-"""`longtail graph`."""
+"""`longtail graph`: the neighbours of a label."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.options import add_data_options, command, read_data
+from longtail.cli.options import add_data, command, parse_number, parse_whole, read_data
+from longtail.core.defaults import NEIGHBOURS, SEED
 from longtail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -20,11 +21,11 @@ KINDS = {"counts": "P[i|j]", "symmetric": "½(P[i|j] + P[j|i])", "walk": "visits
 PICTURES = (".svg", ".html")
 BAR = 12  # cells of the longest bar
 EXAMPLES = """
-longtail graph debian-related vim                          # which labels stand where vim does
-longtail graph eurlex57k "fresh cheese" -k 20              # by its text
-longtail graph debian-related vim --kind walk              # by a random walk from label to label
-longtail graph debian-related vim --picture vim.svg        # drawn, with the edges among the neighbours
-longtail graph my-folder sport --threshold 0.1 --json      # what Gandalf gives it as targets
+longtail graph debian-related vim                          # labels that occur together with vim
+longtail graph eurlex57k "fresh cheese" -k 20              # a label given by its text
+longtail graph debian-related vim --kind walk              # by a random walk over labels
+longtail graph debian-related vim --picture vim.svg        # also as a drawing
+longtail graph my-folder sport --threshold 0.1 --json      # the targets that Gandalf gives its text
 """
 
 
@@ -33,66 +34,75 @@ def add(commands: Any) -> None:
     parser = command(
         commands,
         "graph",
-        "show which labels a label stands with",
+        "show which labels occur together with a label",
         EXAMPLES,
-        "Show the neighbours of a label in the graph of labels that share training points: how far the label j says "
-        "that the neighbour i is there too, P[i|j], and the other way round. With --kind counts and --threshold 0.1 "
-        "these are the targets that Gandalf gives the label's own text.",
+        "Show the neighbours of a label: labels that share training points with it. P[i|j] is the share of the points "
+        "with label j that also have the neighbour i; P[j|i] is the reverse. With --kind counts and --threshold 0.1, "
+        "the neighbours are the targets that Gandalf gives to the text of the label.",
     )
-    parser.add_argument("data", metavar="DATA", help="a folder, a file, or the name of a bundled corpus")
+    add_data(parser)
     parser.add_argument("label", metavar="LABEL", help="the key of a label, or its text")
     parser.add_argument(
         "--kind",
         choices=KINDS,
         default="counts",
-        help="neighbours by P[i|j] (counts, the default), by the mean of both ways, or by a random walk",
+        help="rank neighbours by P[i|j] (counts, the default), by the mean of P[i|j] and P[j|i] (symmetric), or by the "
+        "visits of a random walk (walk)",
     )
-    parser.add_argument("-k", "--top", type=int, metavar="N", default=10, help="how many at most (default: 10)")
-    parser.add_argument("--threshold", type=float, metavar="D", help="only those above it (default: 0; not for walks)")
-    parser.add_argument("--shrink", type=float, metavar="K", help="P[i|j] = shared / (points + K); for counts only")
-    parser.add_argument("--seed", type=int, metavar="N", help="of the random walk (default: 0)")
+    parser.add_argument(
+        "-k", type=parse_whole, default=NEIGHBOURS, help=f"largest number of neighbours shown (default: {NEIGHBOURS})"
+    )
+    parser.add_argument(
+        "--threshold", type=parse_number, metavar="D", help="show only neighbours above it (default: 0; not for walk)"
+    )
+    parser.add_argument(
+        "--shrink", type=parse_number, metavar="X", help="P[i|j] = shared / (points + X); only for counts"
+    )
+    parser.add_argument("--seed", type=parse_whole, metavar="N", help=f"seed of the random walk (default: {SEED})")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
-    parser.add_argument("--picture", metavar="FILE", help="also draw it: FILE ends in .svg or .html")
-    add_data_options(parser)
+    parser.add_argument("--picture", metavar="FILE", help="also draw the neighbours; FILE ends in .svg or .html")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read, find the label, show what is around it."""
+    """Read the corpus, find the label, show its neighbours."""
     from longtail.cli.show import console, dump
     from longtail.labels.neighbourhood import find_label, neighbourhood
 
-    settings = settings_of(args)
+    settings = graph_settings(args)
     if args.picture is not None and Path(args.picture).suffix not in PICTURES:
-        raise ParameterError(f"--picture {args.picture}: end it in {' or '.join(PICTURES)}")
+        raise ParameterError(f"--picture must end in {' or '.join(PICTURES)}; got {args.picture}")
     corpus = read_data(args, test=False)
-    found = neighbourhood(corpus.train.Y, find_label(corpus.labels, args.label), args.kind, top=args.top, **settings)
+    found = neighbourhood(corpus.train.Y, find_label(corpus.labels, args.label), args.kind, top=args.k, **settings)
     if args.picture is not None:
         write_picture(Path(args.picture), corpus.labels, found, corpus.name)
     if args.json:
         sys.stdout.write(dump(as_json(corpus.labels, found)) + "\n")
     else:
         out = console()
-        out.print(page(corpus.labels, found, "#" if out.options.ascii_only else "━"))
+        out.print(neighbours_page(corpus.labels, found, "#" if out.options.ascii_only else "━"))
 
 
-def settings_of(args: argparse.Namespace) -> dict[str, float]:
-    """What was asked for of the graph; refuses what its kind does not have, before anything is read."""
+def graph_settings(args: argparse.Namespace) -> dict[str, float]:
+    """The settings that were given; refuses those that this kind of graph does not have, before data is read."""
+    from longtail.core.how_many import check_k
     from longtail.labels.graph import check_share, check_shrink, check_whole
 
     fits = {"threshold": ("counts", "symmetric"), "shrink": ("counts",), "seed": ("walk",)}
     given = {name: getattr(args, name) for name in fits if getattr(args, name) is not None}
     for name in given:
         if args.kind not in fits[name]:
-            raise ParameterError(f"--{name} is for --kind {' or '.join(fits[name])}; leave it out with {args.kind}")
-    check_whole("--top", args.top, 1)
+            raise ParameterError(
+                f"--{name} is only for --kind {' or '.join(fits[name])}; leave it out with {args.kind}"
+            )
+    check_k(args.k)
     check_share("--threshold", given.get("threshold", 0.0))
     check_shrink("--shrink", given.get("shrink", 0.0))
-    check_whole("--seed", given.get("seed", 0), 0)
+    check_whole("--seed", given.get("seed", SEED), 0)
     return given
 
 
-def page(labels: Labels, found: Neighbourhood, cell: str) -> Any:
-    """A line about the label, and the table of its neighbours, with bars of `cell`."""
+def neighbours_page(labels: Labels, found: Neighbourhood, cell: str) -> Any:
+    """A line about the label, and the table of its neighbours, with bars made of `cell`."""
     from rich.console import Group
     from rich.markup import escape
     from rich.text import Text
@@ -118,7 +128,7 @@ def page(labels: Labels, found: Neighbourhood, cell: str) -> Any:
 
 
 def as_json(labels: Labels, found: Neighbourhood) -> dict[str, Any]:
-    """All of it, by key."""
+    """The neighbourhood as JSON values, with the keys of labels."""
 
     def named(label: int) -> dict[str, Any]:
         return {"label": labels.keys[label], **({} if labels.texts is None else {"text": labels.texts[label]})}
@@ -144,9 +154,9 @@ def as_json(labels: Labels, found: Neighbourhood) -> dict[str, Any]:
 
 
 def write_picture(path: Path, labels: Labels, found: Neighbourhood, corpus: str) -> None:
-    """Draw it, as SVG or on a page."""
-    from longtail.cli.tree import write
+    """Draw the neighbourhood, as SVG or as an HTML page."""
+    from longtail.cli.show import write_output
     from longtail.report.neighbours import drawing, picture_page
 
     drawn = drawing(labels, found) if path.suffix == ".svg" else picture_page(labels, found, corpus)
-    write(path, [drawn.encode("utf-8", "replace")])
+    write_output(path, [drawn.encode("utf-8", "replace")])

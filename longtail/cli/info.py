@@ -1,11 +1,11 @@
-"""`longtail info`."""
+"""`longtail info`: what a saved model is."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from longtail.cli.options import command
+from longtail.cli.options import add_model, command
 
 EXAMPLES = """
 longtail info model
@@ -15,8 +15,10 @@ longtail info model --json
 
 def add(commands: Any) -> None:
     """Options of `info`."""
-    parser = command(commands, "info", "show what a saved model is, without loading it", EXAMPLES)
-    parser.add_argument("model", metavar="MODEL", help="a folder made by `longtail train`")
+    parser = command(
+        commands, "info", "show recipe, settings, scores and size of a saved model, without loading it", EXAMPLES
+    )
+    add_model(parser)
     parser.add_argument("--json", action="store_true", help="the whole manifest as JSON")
 
 
@@ -35,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
         ["recipe", about["recipe"]],
         ["settings", ", ".join(f"{k}={v}" for k, v in about["settings"].items()) or "all defaults"],
         ["labels", f"{about['labels']['count']:,}" + (" with text" if "labels.texts.data" in about["arrays"] else "")],
-        *([["edited since", edits(training["edited"])]] if "edited" in training else []),
+        *([["edited labels", edits(training["edited"])]] if "edited" in training else []),
         ["corpus", f"{corpus.get('name', '–')} (digest {corpus.get('digest', '–')[:12]})"],
         ["seed", str(training.get("seed", "–"))],
         ["trained in", f"{training.get('seconds', 0):.1f} s"],
@@ -56,6 +58,6 @@ def run(args: argparse.Namespace) -> None:
 
 
 def edits(edited: dict[str, int]) -> str:
-    """What has happened to the labels after training."""
-    told = [f"{count:,} {what}" for what, count in edited.items() if count]
-    return f"{', '.join(told) or 'none'} (`longtail labels list` shows them)"
+    """How many labels were added, removed and renamed after training."""
+    shown = [f"{count:,} {what}" for what, count in edited.items() if count]
+    return f"{', '.join(shown) or 'none'} (`longtail labels list` shows all)"

@@ -1,4 +1,4 @@
-"""`longtail inspect`."""
+"""`longtail inspect`: what a corpus contains."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from longtail.cli.options import add_data_options, command, read_data
+from longtail.cli.options import add_data, command, read_data
 
 EXAMPLES = """
 longtail inspect debian-related
@@ -17,15 +17,14 @@ longtail inspect tags.csv --text body --labels tags --label-sep ';' --json
 
 def add(commands: Any) -> None:
     """Options of `inspect`."""
-    parser = command(commands, "inspect", "show what a corpus holds: sizes, label frequencies, duplicates", EXAMPLES)
-    parser.add_argument("data", metavar="DATA", help="a folder, a file, or the name of a bundled corpus")
-    parser.add_argument("--html", metavar="FILE", help="also write a self-contained page with plots")
+    parser = command(commands, "inspect", "show what a corpus contains: sizes, label frequencies, duplicates", EXAMPLES)
+    parser.add_argument("--html", metavar="FILE", help="also write a page with plots, as one file")
     parser.add_argument("--json", action="store_true", help="JSON instead of tables")
-    add_data_options(parser)
+    add_data(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read, count, show."""
+    """Read the corpus, compute its statistics, show them."""
     from longtail.cli.show import console, dump
     from longtail.data.inspect.statistics import statistics_of
     from longtail.report.corpus_page import corpus_page

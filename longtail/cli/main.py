@@ -1,6 +1,7 @@
-"""`longtail`: parse, run one command, turn errors into a message and an exit code.
+"""The command `longtail`: parses arguments, runs one command, turns errors into a message and an exit code.
 
-Exit codes: 0 done; 1 the data, model or machine was at fault; 2 wrong usage; 130 stopped by Ctrl-C; 70 a bug.
+Exit codes: 0 success; 1 a problem with the data, the model or the machine; 2 wrong usage; 130 stopped by Ctrl-C; 70 a
+bug in longtail.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from longtail.cli.options import HelpFormatter
+from longtail.cli.options import Parser
 from longtail.core.errors import LongtailError, ParameterError
 
 COMMANDS = (
@@ -40,11 +41,12 @@ EPILOG = """first steps:
   longtail evaluate model debian-related             # score it on the test part
   longtail predict model "a text editor" -k 5        # use it
 
-exit codes: 0 done, 1 bad data or model, 2 wrong usage, 130 interrupted, 70 a bug in longtail"""
+exit codes:
+  0 success, 1 bad data or model, 2 wrong usage, 130 interrupted, 70 a bug in longtail"""
 
 
 class Version(argparse.Action):
-    """Prints the version; looked up only when asked for."""
+    """Prints the version. It is looked up only here, because that takes time."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import longtail
@@ -54,18 +56,18 @@ class Version(argparse.Action):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
+    """Run one command; returns the exit code."""
     parser = build_parser()
-    args, late = parser.parse_known_args(arguments)
-    if late and (not hasattr(args, "inputs") or any(word.startswith("-") for word in late)):
-        parser.error(f"unrecognized arguments: {' '.join(late)}")
-    if late:  # argparse gives up on texts that follow an option: predict MODEL -k 5 "a text"
-        args.inputs += late
+    args, rest = parser.parse_known_args(arguments)
+    if rest and (not hasattr(args, "inputs") or any(word.startswith("-") for word in rest)):
+        getattr(args, "parser", parser).refuse(rest)
+    if rest:  # argparse does not take texts that follow an option: predict MODEL -k 5 "a text"
+        args.inputs = [*args.inputs, *rest]
     if args.command is None:
         parser.print_help()
         return 2
     set_up_logging(args)
-    for stream in (sys.stdout, sys.stderr):  # a terminal that knows no Unicode shows what it can
+    for stream in (sys.stdout, sys.stderr):  # for terminals without Unicode
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -76,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(args, error, 1)
     except KeyboardInterrupt:
         return fail(args, KeyboardInterrupt("interrupted"), 130)
-    except BrokenPipeError:  # the reader of our output has gone (| head): nothing is wrong
+    except BrokenPipeError:  # the reader of our output has ended (| head): not an error
         drop_output()
         return 0
     except OSError as error:
@@ -89,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """The command itself."""
+    """Run the command that was parsed; returns the exit code."""
     from longtail._native import set_threads
     from longtail.core.run import resolve_threads
 
@@ -102,14 +104,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def drop_output() -> None:
-    """Let what is still buffered go nowhere, so that the interpreter does not fail on it at its end."""
+    """Discard buffered output, so that the interpreter does not fail when it flushes it at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
-    parser = argparse.ArgumentParser("longtail", description=DESCRIPTION, epilog=EPILOG, formatter_class=HelpFormatter)
+def build_parser() -> Parser:
+    """The parser with all commands."""
+    parser = Parser("longtail", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action=Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name in COMMANDS:
@@ -118,18 +120,18 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def set_up_logging(args: argparse.Namespace) -> None:
-    """Messages of the library go to stderr, warnings marked as such."""
+    """Write messages of the library to stderr, each of them once. Warnings are marked."""
 
     class Formatter(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
             mark = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
             return mark + super().format(record)
 
-    said: set[str] = set()
+    shown: set[str] = set()
 
-    def once(record: logging.LogRecord) -> bool:  # a recipe that trains twice need not say everything twice
+    def once(record: logging.LogRecord) -> bool:  # a recipe that trains twice would repeat its messages
         message = record.getMessage()
-        return message not in said and not said.add(message)  # type: ignore[func-returns-value]
+        return message not in shown and not shown.add(message)  # type: ignore[func-returns-value]
 
     log = logging.getLogger("longtail")
     handler = logging.StreamHandler(sys.stderr)
@@ -141,7 +143,7 @@ def set_up_logging(args: argparse.Namespace) -> None:
 
 
 def fail(args: argparse.Namespace, shown: BaseException, code: int, cause: BaseException | None = None) -> int:
-    """Say what went wrong; with --debug, where."""
+    """Print what went wrong and return `code`; with --debug, raise the error instead."""
     if args.debug:
         raise cause or shown
     hint = " (--debug shows where)" if code == 70 else ""

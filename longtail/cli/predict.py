@@ -1,4 +1,4 @@
-"""`longtail predict`."""
+"""`longtail predict`: suggest labels for texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import gzip
 import io
 import logging
-import math
 import re
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from typing import IO, Any, cast
 
 import orjson
 
-from longtail.cli.options import command, progress
+from longtail.cli.options import add_k, add_model, add_texts, command, parse_number, progress
 from longtail.core.errors import DataError, ParameterError
 
 log = logging.getLogger("longtail")
@@ -25,10 +24,10 @@ LIKE_A_FILE = re.compile(r"\S+\.(txt|jsonl?|ndjson|csv|tsv|parquet)(\.gz)?|\S*/\
 TABLE = re.compile(r"\.(csv|tsv)(\.gz)?$|\.parquet$")
 EXAMPLES = """
 longtail predict model "a text editor for programmers" -k 5
-longtail predict model notes.txt more.jsonl.gz > labels.jsonl     # a text a line
+longtail predict model notes.txt more.jsonl.gz > labels.jsonl     # one text on each line
 cat notes.txt | longtail predict model -k 10 --threshold 0.2
-longtail predict model "a text editor" --table                    # for people
-longtail predict model "a text editor" --no-cut-off -k 10         # also what is below the model's cut-off
+longtail predict model "a text editor" --table                    # easier to read
+longtail predict model "a text editor" --no-cut-off -k 10         # also labels below the model's cut-off
 """
 
 
@@ -39,56 +38,44 @@ def add(commands: Any) -> None:
         "predict",
         "suggest labels for texts",
         EXAMPLES,
-        "Suggest labels for texts: arguments, files (a text or a JSON object a line, CSV, TSV, Parquet), or standard "
-        "input. One JSON line comes out for each text.",
+        "Suggest labels for texts. Texts are arguments, files (one text or one JSON object on each line; CSV, TSV, "
+        "Parquet), or standard input. For each text, one line of JSON is printed.",
     )
-    parser.add_argument("model", metavar="MODEL", help="a folder made by `longtail train`")
-    parser.add_argument("inputs", metavar="TEXT|FILE", nargs="*", help="a text, or a file; none or -: standard input")
+    add_model(parser)
+    add_texts(parser)
+    add_k(parser)
     parser.add_argument(
-        "-k", type=int, help="how many labels at most (default: 5, or what is above the model's cut-off if it has one)"
+        "--threshold",
+        type=parse_number,
+        metavar="S",
+        help="leave out labels that score below S; replaces the model's cut-off",
     )
-    parser.add_argument(
-        "--threshold", type=float, metavar="S", help="leave out labels that score below S; replaces the model's cut-off"
-    )
-    parser.add_argument("--no-cut-off", action="store_true", help="also labels below the model's cut-off")
-    parser.add_argument(
-        "--text",
-        metavar="FIELD",
-        default="text",
-        help="field or column of the text in JSON lines and tables (default: text)",
-    )
-    parser.add_argument("--literal", action="store_true", help="arguments are texts even where a file has that name")
-    parser.add_argument("--table", action="store_true", help="a table for people instead of JSON lines")
+    parser.add_argument("--no-cut-off", action="store_true", help="ignore the model's cut-off: show the k best labels")
+    parser.add_argument("--table", action="store_true", help="print tables instead of JSON lines")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Predict in batches, so that any amount of text streams through."""
-    from longtail.core.ranking import check_k
+    """Predict in batches, so that memory does not grow with the number of texts."""
+    from longtail.core.how_many import check_k, check_threshold
     from longtail.core.texts import Texts
     from longtail.store import load
 
     if args.k is not None:
         check_k(args.k)
-    if args.threshold is not None and not math.isfinite(args.threshold):
-        raise ParameterError(f"--threshold must be a number; got {args.threshold}")
+    if args.threshold is not None:
+        check_threshold(args.threshold)
     model = load(args.model)
     texts = inputs(args)
-    cut_off = args.threshold is None and not args.no_cut_off
-    k = args.k
-    if k is None and args.threshold is not None and model.decision is not None and model.decision.cut_off is not None:
-        k = model.decision.cut_off.most  # another threshold, but still no fixed number of labels
     with progress(args).bar("predicting", unit="texts") as bar:
-        while batch := list(Texts.of(islice(texts, BATCH))):  # what is no Unicode, as an argument may be, is mended
-            ranking = model.predict(batch, k, cut_off=cut_off)
-            if args.threshold is not None:
-                ranking = ranking.above(args.threshold)
+        while batch := list(Texts.of(islice(texts, BATCH))):  # repairs arguments that are not Unicode
+            ranking = model.predict(batch, args.k, cut_off=not args.no_cut_off, threshold=args.threshold)
             show = print_table if args.table else print_json
             show(batch, ranking)
             bar.advance(len(batch))
 
 
 def print_json(batch: list[str], ranking: Any) -> None:
-    """One line a text."""
+    """Print one line of JSON for each text."""
     lines = (
         orjson.dumps({"text": text, "labels": labels}) for text, labels in zip(batch, ranking.records(), strict=True)
     )
@@ -97,7 +84,7 @@ def print_json(batch: list[str], ranking: Any) -> None:
 
 
 def print_table(batch: list[str], ranking: Any) -> None:
-    """One table a text."""
+    """Print one table for each text."""
     from longtail.cli.show import console, table
 
     out = console()
@@ -109,12 +96,10 @@ def print_table(batch: list[str], ranking: Any) -> None:
 
 
 def inputs(args: argparse.Namespace) -> Iterator[str]:
-    """The texts, one by one, from wherever they are given."""
-    if not args.inputs:
-        if sys.stdin.isatty():
-            raise ParameterError("no text given: name texts or files, or send texts to standard input")
-        args.inputs = ["-"]
-    for item in args.inputs:
+    """The texts of arguments, files and standard input, one by one."""
+    if not args.inputs and sys.stdin.isatty():
+        raise ParameterError("no text given: give texts or files as arguments, or send texts to standard input")
+    for item in args.inputs or ["-"]:
         if item == "-":
             yield from stream_texts(sys.stdin.buffer, Path("standard input"), args.text)
         elif not args.literal and is_file(item):
@@ -122,12 +107,12 @@ def inputs(args: argparse.Namespace) -> Iterator[str]:
             yield from file_texts(Path(item), args.text)
         else:
             if not args.literal and LIKE_A_FILE.fullmatch(item):
-                log.warning("there is no file %s: it is taken as a text (--literal says that it is one)", item)
+                log.warning("there is no file %s: it is used as a text (--literal suppresses this warning)", item)
             yield item
 
 
 def is_file(item: str) -> bool:
-    """Whether an argument names a file; a long text is no name at all."""
+    """Whether an argument is the name of a file; long texts cannot be one."""
     try:
         return len(item) < 4096 and "\n" not in item and Path(item).is_file()
     except (OSError, ValueError):
@@ -135,7 +120,7 @@ def is_file(item: str) -> bool:
 
 
 def file_texts(path: Path, field: str) -> Iterator[str]:
-    """The texts of a file: rows of a table, JSON lines, or plain lines."""
+    """The texts of a file: the rows of a table, JSON lines, or plain lines."""
     from longtail.data.parse.lines import open_bytes
 
     if TABLE.search(path.name):
@@ -153,7 +138,7 @@ def table_texts(path: Path, field: str) -> Iterator[str]:
 
 
 def stream_texts(stream: IO[bytes], path: Path, field: str) -> Iterator[str]:
-    """Each line as a text; as a JSON object where the first line is one; unpacked where it is gzip."""
+    """The text of each line. Lines are JSON objects if the first one is; gzip is unpacked."""
     from longtail.data.parse.json_points import parse_object
     from longtail.data.parse.lines import GZIP_MAGIC, UTF8_BOM, decode_line
 
@@ -171,6 +156,8 @@ def stream_texts(stream: IO[bytes], path: Path, field: str) -> Iterator[str]:
         elif line.strip():
             point = parse_object(line, path, number)
             if not isinstance(point.get(field), str):
-                fix = "name the field with --text"
-                raise DataError(f"no text in the field {field!r}", where=path, line=number, found=point, fix=fix)
+                fix = "give the name of the field with --text"
+                raise DataError(
+                    f"there is no text in the field {field!r}", where=path, line=number, found=point, fix=fix
+                )
             yield point[field]

@@ -1,4 +1,4 @@
-"""An explanation on the terminal: for each label the words that carried it, and the path to it."""
+"""Shows an explanation on the terminal: for each label the words that speak for and against it, and its path."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rich.text import Text
 
 from longtail.core.explanation import Explanation, Reason, Step, Term
 
-ON_PATH = 4  # words shown for each cluster on the way to a label
+ON_PATH = 4  # words shown for each cluster on the path to a label
 
 
-def page(explanation: Explanation, terms: int) -> Group:
-    """A table of words and the path for each label."""
+def explanation_page(explanation: Explanation, terms: int) -> Group:
+    """For each label a table of at most `terms` words, and the path to it in each tree."""
     text = explanation.text or ""
     parts: list[Any] = [Text(text if len(text) < 100 else text[:100] + "…", style="bold")]
     if not explanation.terms:
-        parts.append(Text("None of its words is known to the model: the ranking is that of the biases alone."))
+        parts.append(Text("The model knows none of these words: the ranking depends on the biases alone."))
     if not explanation.reasons:
-        parts.append(Text("The model suggests no label for it."))
+        parts.append(Text("The model suggests no label for this text."))
     for rank, reason in enumerate(explanation.reasons, 1):
         parts += [Text(), heading(rank, reason, explanation.kind), words_table(reason.own, terms)]
         several = len(reason.paths) > 1
@@ -31,7 +31,7 @@ def page(explanation: Explanation, terms: int) -> Group:
             if len(path.steps) > 1:
                 parts += [Text(), path_table(path.steps, f" in tree {number}" if several else "")]
     if any(term.in_label for reason in explanation.reasons for term in foremost(reason.own.terms, terms)[0]):
-        parts += [Text(), Text("* also stands in the label's own text", style="dim")]
+        parts += [Text(), Text("* also occurs in the text of the label", style="dim")]
     return Group(*parts)
 
 
@@ -43,7 +43,7 @@ def heading(rank: int, reason: Reason, kind: str) -> Text:
 
 
 def words_table(step: Step, limit: int) -> Table:
-    """Words that speak for the label, then those against it, then the bias; their sum is the margin."""
+    """The words for the label, those against it, and the bias; they add up to the margin."""
     made = plain_table("word", "value", "weight", "contribution")
     shown, left_out = foremost(step.terms, limit)
     for term in shown:
@@ -57,8 +57,8 @@ def words_table(step: Step, limit: int) -> Table:
 
 
 def path_table(steps: Sequence[Step], where: str) -> Table:
-    """The margins of the clusters from the root down to the label, and what the way is worth after each."""
-    made = plain_table(f"path{where}", "labels", "margin", "score", "carried by")
+    """The margins of the clusters from the root to the label, and the score of the path up to each of them."""
+    made = plain_table(f"path{where}", "labels", "margin", "score", "main words")
     for step in steps:
         shown, left_out = foremost(step.terms, ON_PATH)
         words = [f"{term.term} {signed(term.contribution, 2)}" for term in shown] + ["…"] * bool(left_out)
@@ -76,7 +76,7 @@ def plain_table(*columns: str) -> Table:
 
 
 def foremost(terms: Sequence[Term], limit: int) -> tuple[list[Term], list[Term]]:
-    """The terms of the largest contributions either way, in their order, and the others."""
+    """The `limit` terms with the largest contributions by absolute value, in their order; and the other terms."""
     chosen = set(sorted(range(len(terms)), key=lambda i: -abs(terms[i].contribution))[:limit])
     return [terms[i] for i in sorted(chosen)], [term for i, term in enumerate(terms) if i not in chosen]
 
@@ -87,10 +87,10 @@ def signed(value: float, digits: int = 3) -> str:
 
 
 def shown_score(score: float) -> str:
-    """A score: three decimals, or what there is of a tiny one."""
+    """A score with three decimals; very small ones in scientific notation."""
     return f"{score:.3f}" if abs(score) >= 0.0005 or score == 0 else f"{score:.1e}"
 
 
 def style_of(contribution: float) -> str:
-    """What speaks against the label is red."""
+    """The style of a contribution: red if it is negative."""
     return "red" if contribution < 0 else ""

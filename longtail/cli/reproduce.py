@@ -1,4 +1,4 @@
-"""`longtail reproduce`."""
+"""`longtail reproduce`: test the claims of the papers."""
 
 from __future__ import annotations
 
@@ -8,41 +8,45 @@ from pathlib import Path
 from typing import Any
 
 from longtail.cli.bench import add_bench_options, bench_of
-from longtail.cli.options import command, progress
+from longtail.cli.options import command, parse_whole, progress
 from longtail.core.errors import ParameterError, nearest
 
 log = logging.getLogger("longtail")
 EXAMPLES = """
 longtail reproduce --list
 longtail reproduce G4 --corpus debian-related
-longtail reproduce --data FOLDER               # every claim on every corpus that is there
-longtail reproduce --from-results              # the page again, from what is recorded
+longtail reproduce --data FOLDER               # every claim on every corpus that is available
+longtail reproduce --from-results              # only write the page, from recorded runs
 """
-DESCRIPTION = """Measure what the papers claim: run the trainings that are not recorded yet, compare them by paired
-bootstrap, decide, and write docs/results.md. Without claims named: all of them. A claim whose corpus is not
-on this machine is decided from the recorded results, or reported as "no corpus"."""
+DESCRIPTION = """Test the claims of the papers: run the trainings that are not recorded yet, compare them by paired
+bootstrap, decide, and write docs/results.md. Without a CLAIM, all claims are tested. A claim whose corpus is not
+on this machine is decided from recorded results, or reported as "no corpus"."""
 PAGE = Path("docs") / "results.md"
 
 
 def add(commands: Any) -> None:
     """Options of `reproduce`."""
-    parser = command(commands, "reproduce", "measure what the papers claim", EXAMPLES, DESCRIPTION)
-    parser.add_argument("claims", metavar="CLAIM", nargs="*", help="as G4; default: all (see --list)")
-    parser.add_argument("--list", action="store_true", help="show the claims, and stop")
-    parser.add_argument("--corpus", metavar="NAME", nargs="+", help="only on these (default: those of the claim)")
+    parser = command(commands, "reproduce", "test the claims of the papers", EXAMPLES, DESCRIPTION)
+    parser.add_argument("claims", metavar="CLAIM", nargs="*", help="for example G4 (default: all; see --list)")
+    parser.add_argument("--list", action="store_true", help="only show the claims")
     parser.add_argument(
-        "--seeds", type=int, nargs="+", metavar="S", help="runs of each arm (default: those of the claim)"
+        "--corpus", metavar="NAME", nargs="+", help="only on these corpora (default: those of the claim)"
     )
-    parser.add_argument("--from-results", action="store_true", help="train nothing; decide by what is recorded")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be run")
     parser.add_argument(
-        "--page", metavar="FILE", help="where the page goes (default: docs/results.md; with --results: into it)"
+        "--seeds", type=parse_whole, nargs="+", metavar="S", help="seeds of the runs (default: those of the claim)"
+    )
+    parser.add_argument("--from-results", action="store_true", help="do not train; use recorded runs only")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be run")
+    parser.add_argument(
+        "--page",
+        metavar="FILE",
+        help="file of the page (default: docs/results.md; with --results: results.md in that folder)",
     )
     add_bench_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run what is missing, decide, write the page, show the verdicts."""
+    """Make the missing runs, decide, write the page, show the verdicts."""
     from longtail.evidence.claims import claims_of
 
     asked = claims_of(args.claims, args.seeds)
@@ -52,13 +56,13 @@ def run(args: argparse.Namespace) -> int:
     bench = bench_of(args)
     wanted = [(claim, name) for claim in asked for name in chosen_corpora(claim.corpora, asked, args.corpus)]
     if args.dry_run:
-        show_plan(bench, wanted)
+        show_runs(bench, wanted)
         return 0
     return reproduce(bench, wanted, args)
 
 
 def reproduce(bench: Any, wanted: list[tuple[Any, str]], args: argparse.Namespace) -> int:
-    """The work: the claims asked for are run, the page is about all there are."""
+    """Run and decide the `wanted` pairs of claim and corpus; the page shows all claims."""
     from longtail.cli.show import console, table
     from longtail.evidence.claims import claims_of
     from longtail.evidence.reproduce import decide, run_missing, verdict_table
@@ -87,18 +91,18 @@ def reproduce(bench: Any, wanted: list[tuple[Any, str]], args: argparse.Namespac
 
 
 def chosen_corpora(own: tuple[str, ...], asked: list[Any], wanted: list[str] | None) -> list[str]:
-    """The corpora of a claim that are wanted; a name that no claim has is most likely misspelt."""
+    """The corpora of a claim that were asked for; refuses a name that is not in any of the claims."""
     if wanted is None:
         return list(own)
     known = {name for claim in asked for name in claim.corpora}
     for name in wanted:
         if name not in known:
-            raise ParameterError(f"none of these claims is about a corpus {name!r}.{nearest(name, known)}")
+            raise ParameterError(f"none of these claims has a corpus {name!r}.{nearest(name, known)}")
     return [name for name in own if name in wanted]
 
 
 def show_list(claims: list[Any]) -> None:
-    """The table of claims."""
+    """Show the table of claims."""
     from longtail.cli.show import console, table
 
     rows = []
@@ -108,9 +112,9 @@ def show_list(claims: list[Any]) -> None:
     console().print(table(["claim", "it says", "kind", "paper", "corpora"], rows))
 
 
-def show_plan(bench: Any, wanted: list[tuple[Any, str]]) -> None:
-    """The runs behind the claims, and which are there."""
-    from longtail.cli.bench import show_plan as show
+def show_runs(bench: Any, wanted: list[tuple[Any, str]]) -> None:
+    """Show the runs of the claims, and which of them are recorded."""
+    from longtail.cli.bench import show_plan
 
     planned: dict[str, dict[Any, None]] = {}
     for claim, name in wanted:
@@ -118,5 +122,5 @@ def show_plan(bench: Any, wanted: list[tuple[Any, str]]) -> None:
             systems = [arm.system for arm in claim.arms]
             planned.setdefault(name, {}).update(dict.fromkeys(bench.trials(name, systems, claim.seeds)))
         else:
-            log.warning("%s: no corpus %s here; say --data FOLDER", claim.id, name)
-    show(bench, {name: list(trials) for name, trials in planned.items()})
+            log.warning("%s: there is no corpus %s on this machine; give --data FOLDER", claim.id, name)
+    show_plan(bench, {name: list(trials) for name, trials in planned.items()})

@@ -1,11 +1,14 @@
-"""What turns a model's scores into an answer: a map to probabilities, a cut-off, or both. Any model may carry one."""
+"""A decision: how a model's scores become an answer. It has a map to probabilities, a cut-off, or both.
+
+Any model may have one (`Model.decision`). `longtail/decide/` fits it, `core/how_many.py` says how it works with k.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +16,16 @@ from numpy.typing import NDArray
 from longtail.core.errors import DataError
 from longtail.core.ranking import Ranking
 
+Method: TypeAlias = Literal["none", "isotonic", "platt"]  # ways to turn scores into probabilities
+
 
 @dataclass(frozen=True, eq=False)
 class Isotonic:
-    """`probabilities` (m,) at the rising `scores` (m,), never falling; straight lines between, level outside."""
+    """A piecewise linear map that never falls.
+
+    It takes the values `probabilities` (m,) at `scores` (m,), which rise strictly; it is linear between two scores and
+    constant outside them.
+    """
 
     scores: NDArray[np.float64]
     probabilities: NDArray[np.float64]
@@ -25,10 +34,10 @@ class Isotonic:
     def __post_init__(self) -> None:
         fits = self.scores.ndim == 1 and self.scores.shape == self.probabilities.shape and len(self.scores) > 0
         if not fits or not np.isfinite(self.scores).all() or (np.diff(self.scores) <= 0).any():
-            raise DataError("an isotonic map needs rising scores, and a probability for each")
+            raise DataError("an isotonic map needs strictly rising scores, and one probability for each")
         inside = (self.probabilities >= 0) & (self.probabilities <= 1)  # NaN is not
         if not inside.all() or (np.diff(self.probabilities) < 0).any():
-            raise DataError("the probabilities of an isotonic map must lie in 0…1 and never fall")
+            raise DataError("the probabilities of an isotonic map must be between 0 and 1, and must not fall")
 
     def __call__(self, scores: NDArray[Any]) -> NDArray[np.float64]:
         """The probability of each score."""
@@ -37,7 +46,7 @@ class Isotonic:
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """1 / (1 + exp(a·score + b)), Platt's form; a ≤ 0, so that a better score is never a lower probability."""
+    """Platt's map 1 / (1 + exp(a·score + b)), with a ≤ 0: a higher score never has a lower probability."""
 
     a: float
     b: float
@@ -45,20 +54,21 @@ class Sigmoid:
 
     def __post_init__(self) -> None:
         if not (np.isfinite([self.a, self.b]).all() and self.a <= 0):
-            raise DataError("the sigmoid of a calibration needs finite a and b, and a ≤ 0", found=(self.a, self.b))
+            raise DataError("a calibration by Platt needs finite a and b, and a ≤ 0", found=(self.a, self.b))
 
     def __call__(self, scores: NDArray[Any]) -> NDArray[np.float64]:
         """The probability of each score."""
-        # by way of the logarithm, which does not overflow however far a margin is from 0
+        # computed through the logarithm, which does not overflow for margins far from 0
         return np.exp(-np.logaddexp(0, self.a * np.asarray(scores, np.float64) + self.b))
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A map from score to probability for each group of ranks: `maps[i]` from rank `ranks[i]` (1, 2, …) on.
+    """A map from score to probability for each group of ranks.
 
-    The best label of a text is true more often than the fifth with the same score, so one map for all ranks would be
-    too low for the first and too high for the others.
+    `maps[i]` is for the ranks from `ranks[i]` to `ranks[i + 1]` − 1; the first rank is 1. The best label of a text is
+    true more often than the fifth best with the same score. One map for all ranks would therefore be too low for the
+    first rank and too high for the others.
     """
 
     ranks: tuple[int, ...]
@@ -67,15 +77,15 @@ class Calibration:
     def __post_init__(self) -> None:
         rising = self.ranks[:1] == (1,) and (np.diff(self.ranks) > 0).all()
         if not rising or len(self.ranks) != len(self.maps):
-            raise DataError("a calibration needs a map for each group of ranks, from rank 1 on", found=self.ranks)
+            raise DataError("a calibration needs one map for each group of ranks, starting at rank 1", found=self.ranks)
 
     @property
     def method(self) -> str:
-        """Isotonic or platt: the same for all groups."""
+        """The method of all maps: "isotonic" or "platt"."""
         return self.maps[0].method
 
     def __call__(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Probabilities (N, k) of scores that are best first; what stands at pads has no meaning."""
+        """Probabilities (N, k) of scores (N, k), best first. Values at pads have no meaning."""
         values = np.empty(scores.shape, np.float32)
         finite = np.where(np.isfinite(scores), scores, np.float32(0))
         ends = (*self.ranks[1:], scores.shape[1] + 1)
@@ -83,16 +93,16 @@ class Calibration:
             if first <= scores.shape[1]:
                 at = slice(first - 1, end - 1)
                 values[:, at] = self.maps[i](finite[:, at])
-        # a label is never likelier than the one before it: maps of two groups may cross
+        # maps of two groups may cross: no label may get more than the one before it
         return np.minimum.accumulate(values, axis=1) if values.size else values
 
 
 @dataclass(frozen=True)
 class CutOff:
-    """Keep the labels with a probability, or without a calibration a score, of at least `threshold`.
+    """Keep labels whose probability (without a calibration: whose score) is at least `threshold`.
 
-    `most` is how many a text gets at most, the depth the threshold was chosen at, and `rule` what it was chosen for:
-    "f1", "precision=0.8" or "labels=5".
+    `rule` says how the threshold was chosen: "f1", "precision=0.8" or "labels=5". `most` is the largest number of
+    labels that a text gets: the depth at which the threshold was chosen.
     """
 
     rule: str
@@ -101,21 +111,21 @@ class CutOff:
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.threshold) or self.most < 1:
-            raise DataError("a cut-off needs a finite threshold, and room for a label", found=asdict(self))
+            raise DataError("a cut-off needs a finite threshold, and must allow at least one label", found=asdict(self))
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """A `calibration`, a `cut_off`, or both. Neither changes the order of labels."""
+    """A `calibration`, a `cut_off`, or both. Neither of them changes the order of labels."""
 
     calibration: Calibration | None = None
     cut_off: CutOff | None = None
 
     def apply(self, ranking: Ranking, cut_off: bool = True) -> Ranking:
-        """A ranking by the model's own scores, decided.
+        """This decision applied to a ranking (N, k) with the scores of the engine; the result has the same shape.
 
-        Its scores become probabilities where there is a calibration; labels below the cut-off become pads unless
-        `cut_off` is false. Labels of one probability stay in the order of their scores.
+        With a calibration, scores become probabilities. Labels below the cut-off become pads, unless `cut_off` is
+        false. Labels with equal probabilities stay in the order of their scores.
         """
         kept = ranking.indices >= 0
         scores, kind = ranking.scores, ranking.kind
@@ -128,13 +138,13 @@ class Decision:
         return replace(ranking, indices=indices, scores=np.where(kept, scores, np.float32(-np.inf)), kind=kind)
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays and JSON values that are all of it."""
+        """The arrays and JSON values from which `from_state` makes it again."""
         arrays, calibration = ({}, None) if self.calibration is None else _state_of(self.calibration)
         return arrays, {"calibration": calibration, "cut_off": None if self.cut_off is None else asdict(self.cut_off)}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> Decision:
-        """From `state`."""
+        """The decision whose `state` is given."""
         calibration, cut = values["calibration"], values["cut_off"]
         return cls(
             None if calibration is None else _calibration_of(arrays, calibration),
@@ -143,7 +153,7 @@ class Decision:
 
 
 def _state_of(calibration: Calibration) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The knots of all groups one after the other, with where each begins; or a and b of each."""
+    """For isotonic maps the scores and probabilities of all groups in one array each; for Platt a and b of each."""
     values: dict[str, Any] = {"method": calibration.method, "ranks": list(calibration.ranks)}
     stepped = [m for m in calibration.maps if isinstance(m, Isotonic)]
     if not stepped:
@@ -156,13 +166,13 @@ def _state_of(calibration: Calibration) -> tuple[dict[str, NDArray[Any]], dict[s
 
 
 def _calibration_of(arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> Calibration:
-    """From `_state_of`."""
+    """The calibration whose `_state_of` is given."""
     ranks = tuple(int(rank) for rank in values["ranks"])
     if values["method"] == Sigmoid.method:
         pairs = zip(values["a"], values["b"], strict=True)
         return Calibration(ranks, tuple(Sigmoid(float(a), float(b)) for a, b in pairs))
     if values["method"] != Isotonic.method:
-        raise DataError("its calibration is of a kind that is not known here", found=values["method"])
+        raise DataError("this version of longtail does not know its calibration method", found=values["method"])
     places = arrays["offsets"].tolist()
     knots = [slice(*ends) for ends in itertools.pairwise(places)]
     return Calibration(ranks, tuple(Isotonic(arrays["scores"][at], arrays["probabilities"][at]) for at in knots))

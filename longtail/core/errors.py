@@ -63,6 +63,7 @@ def shorten(value: object, limit: int = 80) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """` Did you mean 'x'? Known: …`: the tail of every message about an unknown name."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    same = [other for other in names if other.lower() == name.lower()]  # to difflib, c and C are different
+    close = same or difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"{hint} Known: {', '.join(names) or 'none'}."

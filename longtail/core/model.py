@@ -1,4 +1,4 @@
-"""What every trained system is: something that ranks labels for texts."""
+"""The interface of every trained model: it ranks labels for texts."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ import numpy as np
 import scipy.sparse as sp
 
 from longtail.core.decision import Decision
+from longtail.core.defaults import K
 from longtail.core.errors import DataError, LongtailError, ParameterError, UnsupportedError, shorten
 from longtail.core.explanation import Explanation
+from longtail.core.how_many import check_k, check_threshold, labels_to_rank
 from longtail.core.labels import Labels
-from longtail.core.ranking import Ranking, check_k
+from longtail.core.ranking import Ranking
 from longtail.core.texts import Texts
 
 if TYPE_CHECKING:
     from longtail.core.recipe import Recipe
 
-Inputs: TypeAlias = Texts | sp.csr_matrix  # what a point can be: a text, or a row of features
-LABELS = 5  # what is suggested for a point where nothing says how many
+Inputs: TypeAlias = Texts | sp.csr_matrix  # points are texts, or rows of features
 
 
 class Model(ABC):
-    """A trained recipe. Only `predict` is required of an engine.
+    """A trained recipe. Engines must implement `rank`, `accepts` and `save`; `explain` and `edit_labels` are optional.
 
-    `about` is what is remembered of the training and shown by `longtail info`: corpus, digests, seed,
-    scores on the validation part, seconds. It holds JSON values only. `decision` turns scores into probabilities, or
-    cuts off what is not good enough; without one (the default) scores are shown as the engine gives them.
+    `about` describes the training, as `longtail info` shows it: corpus, digests, seed, validation scores, seconds. It
+    contains JSON values only. `decision` turns scores into probabilities, leaves out labels below a cut-off, or both.
+    Without a decision (the default), `predict` returns the scores of the engine.
     """
 
     def __init__(self, recipe: Recipe, labels: Labels, about: dict[str, Any] | None = None):
@@ -44,31 +45,41 @@ class Model(ABC):
         settings = ", ".join(f"{name}={value!r}" for name, value in self.recipe.changed().items())
         return f"<{self.recipe.name} model of {len(self.labels):,} labels{settings and ': '}{settings}>"
 
-    def predict(self, x: Any, k: int | None = None, *, cut_off: bool = True) -> Ranking:
-        """The k best labels for each point of `x`: a list of texts, or a sparse feature matrix.
+    def predict(self, x: Any, k: int | None = None, *, cut_off: bool = True, threshold: float | None = None) -> Ranking:
+        """The best labels for each of N points: a `Ranking` of shape (N, min(k, L)).
 
-        A model with a cut-off gives those above it, at most k; without a k as many as there are. `cut_off=False`
-        leaves it out. k is 5 where neither says otherwise.
+        `x` is a list of N texts, or a sparse feature matrix with N rows. Without a cut-off, each point gets its k best
+        labels (5 by default). If the model has a cut-off, only labels above it are kept, at most k; `cut_off=False`
+        switches it off. `threshold` replaces the cut-off: labels that score below it are left out.
+        `core/how_many.py` has the rules.
         """
         decision = self.decision
-        if k is None:
-            k = decision.cut_off.most if cut_off and decision and decision.cut_off else LABELS
-        ranking = self.predict_scores(x, k)
-        return ranking if decision is None else decision.apply(ranking, cut_off)
+        limit = None if decision is None or decision.cut_off is None else decision.cut_off.most
+        if threshold is not None:
+            check_threshold(threshold)
+        elif not cut_off:
+            limit = None
+        ranking = self.predict_scores(x, labels_to_rank(k, limit))
+        if decision is not None:
+            ranking = decision.apply(ranking, cut_off and threshold is None)
+        return ranking if threshold is None else ranking.above(threshold)
 
-    def predict_scores(self, x: Any, k: int = LABELS) -> Ranking:
-        """The k best labels with the engine's own scores: `predict` without the model's decision."""
+    def predict_scores(self, x: Any, k: int = K) -> Ranking:
+        """The k best labels with the scores of the engine, without the model's decision: (N, min(k, L))."""
         check_k(k)
+        k = min(k, len(self.labels))
         points = self.check_inputs(x)
         n = len(points) if isinstance(points, Texts) else points.shape[0]
         if not n:
-            empty = (0, min(k, len(self.labels)))
-            return Ranking(np.empty(empty, np.int32), np.empty(empty, np.float32), self.labels)
+            return Ranking(np.empty((0, k), np.int32), np.empty((0, k), np.float32), self.labels)
         return self.rank(points, k)
 
     @abstractmethod
     def rank(self, x: Inputs, k: int) -> Ranking:
-        """`predict_scores` after its checks: `x` has at least one point and is of the kind `accepts` names."""
+        """The k best labels of each point by the engine's scores.
+
+        Called by `predict_scores` after its checks: `x` has at least one point and is what `accepts` says; k ≤ L.
+        """
 
     @property
     @abstractmethod
@@ -76,17 +87,19 @@ class Model(ABC):
         """`"text"`, or the number of feature columns this model was trained on."""
 
     def check_inputs(self, x: Any) -> Inputs:
-        """`x` as `Texts` or CSR; what this model cannot take is refused."""
+        """`x` as `Texts` or CSR; refuses input that this model cannot use."""
         if sp.issparse(x) or (isinstance(x, np.ndarray) and x.dtype.kind == "f"):
             if self.accepts == "text":
                 raise ParameterError("this model was trained on texts; got a feature matrix")
-            plain = isinstance(x, sp.csr_matrix) and x.dtype == np.float32  # a copy costs a single query dearly
+            plain = isinstance(x, sp.csr_matrix) and x.dtype == np.float32  # a copy would slow down single queries
             X = x if plain else sp.csr_matrix(x, dtype=np.float32)
             if X.shape[1] != self.accepts:
                 raise ParameterError(f"this model takes {self.accepts:,} features; got {X.shape[1]:,} columns")
-            # the product is finite where all values are and none is huge; it takes a fifth of a look at each
+            # the sum of squares is finite if all values are finite and none is huge; this takes a fifth of the time
             if not math.isfinite(X.data.dot(X.data)) and not np.isfinite(X.data).all():
-                raise DataError("the feature matrix holds NaN or infinite values")
+                raise DataError(
+                    "the feature matrix contains NaN or infinite values", fix="replace them with finite numbers"
+                )
             return X
         if isinstance(x, str):
             raise ParameterError(f"x must be a list of texts; got one string {shorten(x)}: wrap it in a list")
@@ -103,22 +116,26 @@ class Model(ABC):
         return Texts.of(x)
 
     @abstractmethod
-    def save(self, folder: str | Path, overwrite: bool = True, replaces: str | None = None) -> None:
-        """Write the model to a folder, atomically; without `overwrite`, only where there is none."""
+    def save(self, folder: str | Path, overwrite: bool = False, replaces: str | None = None) -> None:
+        """Write the model to a folder, atomically. A model that is already there is replaced only with `overwrite`.
 
-    def explain(self, x: Any, k: int = 5, labels: Sequence[str] | None = None) -> Explanation:
-        """Why each of the k best labels of one point, or each of `labels`, was suggested.
+        `replaces` is the generation of the model that this one was made from (`describe` returns it). The model in the
+        folder is then replaced only if it is still that generation; this needs no `overwrite`.
+        """
 
-        Engines without an explanation refuse by name.
+    def explain(self, x: Any, k: int | None = None, labels: Sequence[str] | None = None) -> Explanation:
+        """Why the labels of one point were suggested: those that `predict` gives for k, or the keys in `labels`.
+
+        Raises an `UnsupportedError` that names the recipe if its models have no explanations.
         """
         can = ", ".join(able_to("explain")) or "none so far"
         raise UnsupportedError(f"recipe {self.recipe.name!r} cannot explain its suggestions; recipes that can: {can}")
 
     def edit_labels(self, labels: Labels) -> Model:
-        """This model over an edited label space: labels renamed, removed (tombstones), or appended with their texts.
+        """A copy of this model for an edited label space; this model does not change.
 
-        `labels` comes from the model's own by `Labels.add`, `remove`, `restore` and `rename`; this model stays as it
-        is. Engines that must be retrained for it refuse by name.
+        `labels` is made from `self.labels` by `Labels.add` (with texts), `remove`, `restore` and `rename`. Raises an
+        `UnsupportedError` that names the recipe if its models must be trained again for this.
         """
         can = ", ".join(able_to("edit_labels")) or "none so far"
         raise UnsupportedError(
@@ -127,12 +144,12 @@ class Model(ABC):
 
 
 def able_to(verb: str) -> list[str]:
-    """The recipes whose models do what `Model` itself refuses; for messages, since it imports them all."""
+    """The recipes whose models implement the optional method `verb`. For error messages: it imports all recipes."""
     from longtail.core.recipe import recipes
 
     able = []
     for name in recipes:
-        with contextlib.suppress(LongtailError, ImportError):  # it makes no models of its own, or lacks its extra
+        with contextlib.suppress(LongtailError, ImportError):  # has no model class, or its extra is not installed
             if getattr(recipes[name].model_class(), verb) is not getattr(Model, verb):
                 able.append(name)
     return able

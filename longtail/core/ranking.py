@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _native
-from longtail.core.errors import DataError, ParameterError
+from longtail.core.errors import DataError
+from longtail.core.how_many import check_k
 from longtail.core.labels import Labels
 
 Kind = Literal["score", "probability"]
@@ -132,9 +133,3 @@ class Ranking:
         indices = np.where(kept, np.take_along_axis(self.indices, order, 1), np.int32(-1))
         scores = np.where(kept, np.take_along_axis(self.scores, order, 1), np.float32(-np.inf))
         return replace(self, indices=indices, scores=scores)
-
-
-def check_k(k: int) -> None:
-    """Refuse a k that is no positive whole number."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ParameterError(f"k must be a whole number of at least 1; got {k!r}")

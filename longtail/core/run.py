@@ -8,6 +8,7 @@ from pathlib import Path
 
 from longtail._native import available_threads, parse_threads
 from longtail._native.threads import MOST_THREADS, VARIABLE
+from longtail.core import defaults
 from longtail.core.errors import ParameterError
 from longtail.core.progress import Progress
 
@@ -39,9 +40,9 @@ class Run:
     """
 
     folder: Path | None = None
-    seed: int = 0
+    seed: int = defaults.SEED
     threads: int = field(default_factory=resolve_threads)
-    device: str = "auto"
+    device: str = defaults.DEVICE
     budget: float | None = None
     until: float | None = None
     resume: bool = False

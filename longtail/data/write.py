@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from longtail.core.defaults import WRITTEN_AS
 from longtail.core.errors import ParameterError, StoreError, nearest, shorten
 from longtail.core.progress import Progress
 from longtail.data.corpus import Corpus
@@ -41,7 +42,7 @@ WRITERS: dict[str, Callable[[Corpus, Path, Progress], None]] = {
 
 
 def write(
-    corpus: Corpus, folder: str | Path, to: str = "jsonl", overwrite: bool = False, progress: Progress | None = None
+    corpus: Corpus, folder: str | Path, to: str = WRITTEN_AS, overwrite: bool = False, progress: Progress | None = None
 ) -> None:
     """Write a corpus to a folder, new or empty: as JSON lines, in the repository's format, or natively.
 

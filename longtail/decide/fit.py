@@ -6,15 +6,17 @@ import copy
 import logging
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail.core.decision import Calibration, CutOff, Decision
+from longtail.core import defaults
+from longtail.core.decision import Calibration, CutOff, Decision, Method
 from longtail.core.errors import DataError, ParameterError, shorten
 from longtail.core.model import Model
+from longtail.core.parameters import describe_type
 from longtail.core.ranking import Ranking
 from longtail.data.dataset import Dataset
 from longtail.data.split import folds
@@ -26,22 +28,28 @@ from longtail.metrics.decisions import cut_scores
 from longtail.metrics.pairs import Pairs
 
 log = logging.getLogger("longtail")
-METHODS = ("none", "isotonic", "platt")
 RANKS: dict[int, int | None] = {1: 1, 2: 2, 3: 3, 4: 5, 6: 10, 11: None}  # groups, first to last rank
 DEPTH = 20  # how many labels of a point are looked at, unless it has, or is to get, many
 FOLDS = 5  # halves would be too small: where groups are large, one half knows little of the other
 FEW = 100  # points; below that probabilities are rough
 
 
-def calibrate(model: Model, data: Dataset, method: str = "isotonic", cut_off: str = "none", *, seed: int = 0) -> Model:
+def calibrate(
+    model: Model,
+    data: Dataset,
+    calibration: str = "isotonic",
+    cut_off: str = "none",
+    *,
+    seed: int = defaults.SEED,
+) -> Model:
     """The same model with probabilities and a cut-off fitted on `data`, which it must not have been trained on.
 
-    `method` is "isotonic", "platt" or "none"; `cut_off` "f1", "precision=0.8", "labels=5" or "none". What was fitted
-    before is forgotten, and nothing is left of it where both are "none". The given model stays as it is. `data` has
-    the model's labels. How good the result is stands in `about["calibration"]` and `about["cut_off"]`.
+    `calibration` is "isotonic", "platt" or "none"; `cut_off` is "f1", "precision=0.8", "labels=5" or "none". They
+    replace the decision of the model; "none" for both removes it. The given model does not change. `data` has the
+    labels of the model. The result says how good it is in `about["calibration"]` and `about["cut_off"]`.
     """
-    if method not in METHODS:
-        raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
+    if calibration not in get_args(Method):
+        raise ParameterError(f"calibration must be {describe_type(Method)}; got {shorten(calibration)}")
     rule = Rule.parse(cut_off)
     if not isinstance(data, Dataset):
         raise ParameterError(f"data must be a Dataset, as corpus.dev is; got {shorten(data)}")
@@ -49,7 +57,7 @@ def calibrate(model: Model, data: Dataset, method: str = "isotonic", cut_off: st
         raise DataError(f"labels of shape {data.Y.shape} given to a model of {len(model.labels):,} labels")
     if data.digest_of_points() in model.about.get("trained_on", []):
         log.warning("this is the very data the model was trained on: its probabilities will be far too sure")
-    decision, told = fit_decision(model, data, method, rule, seed)
+    decision, told = fit_decision(model, data, calibration, rule, seed)
     decided = copy.copy(model)  # shares its arrays
     decided.about = {key: value for key, value in model.about.items() if key not in ("calibration", "cut_off")} | told
     decided.decision = decision

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail.core.defaults import NEIGHBOURS
 from longtail.core.errors import ParameterError, shorten
 from longtail.core.labels import Labels
 from longtail.labels.graph import check_whole, cooccurrence, symmetric, walk
@@ -52,7 +53,7 @@ class Neighbourhood:
 
 
 def neighbourhood(
-    Y: sp.csr_matrix, label: int, kind: Kind = "counts", *, top: int = 10, **settings: Any
+    Y: sp.csr_matrix, label: int, kind: Kind = "counts", *, top: int = NEIGHBOURS, **settings: Any
 ) -> Neighbourhood:
     """The `top` strongest neighbours of a label of Y (N, L), in the graph of this kind computed with `settings`.
 

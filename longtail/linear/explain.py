@@ -30,7 +30,7 @@ def child_weights(level: Level, parent: int, child: int, among: NDArray[np.int32
     return weights.features[own], weights.values[own]
 
 
-def explain(model: LinearModel, x: Any, k: int = 5, labels: Sequence[str] | None = None) -> Explanation:
+def explain(model: LinearModel, x: Any, k: int | None = None, labels: Sequence[str] | None = None) -> Explanation:
     """Why each of the k best labels of a text (or of one row of features) was suggested.
 
     `labels` names labels by key instead: why these, or why not. They have the score of the path to them, whether the

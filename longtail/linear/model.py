@@ -77,7 +77,7 @@ class LinearModel(StoredModel):
         mean.data /= len(self.rankers)
         return Ranking.from_csr(mean, k, self.labels)
 
-    def explain(self, x: Any, k: int = 5, labels: Sequence[str] | None = None) -> Explanation:
+    def explain(self, x: Any, k: int | None = None, labels: Sequence[str] | None = None) -> Explanation:
         """Why each of the k best labels (or each of `labels`) was suggested: exact, word by word."""
         return explain(self, x, k, labels)
 

@@ -11,18 +11,20 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _native
+from longtail.core import defaults
 from longtail.core.errors import ParameterError
+from longtail.core.how_many import check_ks
 from longtail.core.labels import Labels
 from longtail.core.progress import Progress
 from longtail.core.ranking import Ranking
 from longtail.metrics.evaluate import KS, count
-from longtail.metrics.judged import Judged, Predicted, check_ks
+from longtail.metrics.judged import Judged, Predicted
 from longtail.metrics.measures import Measure, chosen, label_measures, percent, point_measures
 
 Runs: TypeAlias = Predicted | Sequence[Predicted]  # one run, or several seeds of one system
 Verdict = Literal["a ahead", "b ahead", "not separable"]
 
-RESAMPLES = 10_000
+RESAMPLES = defaults.RESAMPLES
 INTERVAL = (2.5, 97.5)  # percentiles
 CHUNK = 500  # resamples between two looks at the progress bar, and at Ctrl-C
 
@@ -93,7 +95,7 @@ def compare(
     ks: Iterable[int] = KS,
     ignore: sp.csr_matrix | None = None,
     resamples: int = RESAMPLES,
-    seed: int = 0,
+    seed: int = defaults.SEED,
     metrics: Iterable[str] | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -126,7 +128,7 @@ def intervals(
     ks: Iterable[int] = KS,
     ignore: sp.csr_matrix | None = None,
     resamples: int = RESAMPLES,
-    seed: int = 0,
+    seed: int = defaults.SEED,
     metrics: Iterable[str] | None = None,
     progress: Progress | None = None,
 ) -> Intervals:

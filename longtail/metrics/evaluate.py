@@ -10,15 +10,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail.core import defaults
+from longtail.core.how_many import check_ks
 from longtail.core.labels import Labels
 from longtail.metrics.frequency import by_frequency
-from longtail.metrics.judged import Judged, Predicted, check_ks
+from longtail.metrics.judged import Judged, Predicted
 from longtail.metrics.labelwise import LabelTally
 from longtail.metrics.measures import label_measures, percent, point_measures
 from longtail.metrics.pointwise import point_values
 from longtail.metrics.report import Report
 
-KS = (1, 3, 5)
+KS = defaults.KS
 
 
 def evaluate(

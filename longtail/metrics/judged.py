@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from longtail import _native
 from longtail.core.errors import DataError, ParameterError, shorten
 from longtail.core.labels import Labels
-from longtail.core.ranking import Ranking, check_k
+from longtail.core.ranking import Ranking
 from longtail.data.dataset import without
 
 Predicted: TypeAlias = Ranking | sp.csr_matrix  # CSR: only stored entries are predictions
@@ -125,18 +125,6 @@ class Judged:
         if self.labels is not None:
             return Ranking.from_csr(scores, k, self.labels).indices
         return _native.top_k(scores, k)[0]
-
-
-def check_ks(ks: Iterable[int]) -> tuple[int, ...]:
-    """The cut-offs in ascending order, each once; refuses what is no positive whole number."""
-    if isinstance(ks, (int, np.integer)):
-        ks = (int(ks),)
-    found = list(ks)
-    for k in found:
-        check_k(k)
-    if not found:
-        raise ParameterError("ks must name at least one cut-off k; got none")
-    return tuple(sorted({int(k) for k in found}))
 
 
 def _ranking_rows(ranking: Ranking, L: int, rows: slice) -> NDArray[np.int32]:

@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail.core.defaults import K
+from longtail.core.how_many import check_ks
 from longtail.core.ranking import Ranking
 from longtail.metrics.evaluate import KS
-from longtail.metrics.judged import check_ks
 from longtail.metrics.pairs import Pairs
 
 BINS = 15  # of equal width, as in Guo et al. 2017
@@ -33,7 +34,7 @@ class ReliabilityBin:
 
 
 def reliability(
-    ranking: Ranking, Y: sp.csr_matrix, k: int = 5, *, ignore: sp.csr_matrix | None = None, bins: int = BINS
+    ranking: Ranking, Y: sp.csr_matrix, k: int = K, *, ignore: sp.csr_matrix | None = None, bins: int = BINS
 ) -> tuple[ReliabilityBin, ...]:
     """The k best labels of all points in `bins` bins of probability; scores are taken as if they were, cut to 0…1."""
     pairs = Pairs.of(ranking, Y, ignore, k)

@@ -33,7 +33,7 @@ class Auto(TrainedRecipe):
     name = "auto"
     title = "the default: xr-linear, augmented as is best on the validation part"
     supports = XRLinear.supports
-    other_parameters = " Name the recipe whose parameter you mean, as --recipe xr-linear."
+    other_parameters = ' Name the recipe that has this parameter: --recipe xr-linear, or recipe="xr-linear" in Python.'
 
     augment: Augmentation = param(  # noqa: RUF009
         Augmentation("auto"), "more training points, most often from label texts (docs/augment.md)"

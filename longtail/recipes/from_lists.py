@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import longtail.recipes  # noqa: F401  # registers the recipes
+from longtail.core import defaults
 from longtail.core.model import Model
 from longtail.core.recipe import recipe as make_recipe
 from longtail.core.run import Run
@@ -15,7 +16,7 @@ from longtail.data.from_lists import corpus_from_lists
 def fit(
     texts: Any,
     labels: Any,
-    recipe: str = "auto",
+    recipe: str = defaults.RECIPE,
     *,
     label_texts: Mapping[str, str] | None = None,
     groups: Any = None,

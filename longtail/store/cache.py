@@ -104,4 +104,4 @@ def _put(folder: Path, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
             read_manifest(folder, MANIFEST, KIND)
         except StoreError:  # damaged, or of another version: a save would refuse to write over it
             disk.unlink(folder / MANIFEST)
-    save_folder(folder, MANIFEST, KIND, {"key": key}, arrays)
+    save_folder(folder, MANIFEST, KIND, {"key": key}, arrays, overwrite=True)

@@ -40,7 +40,8 @@ def save_folder(
     kind: str,
     manifest: dict[str, Any],
     arrays: Mapping[str, NDArray[Any]],
-    overwrite: bool = True,
+    *,
+    overwrite: bool,
     replaces: str | None = None,
 ) -> None:
     """Make `folder` hold `arrays` and a manifest of format `kind` with the JSON fields of `manifest`.
@@ -61,9 +62,12 @@ def save_folder(
     with locked(folder):
         current = check_place(folder, manifest_name, kind)
         before: str | None = None if current is None else current["generation"]
-        if current is not None and not overwrite:
+        if current is not None and not overwrite and replaces is None:
             noun = kind.removeprefix("longtail-")
-            raise StoreError(f"{folder}: holds a {noun} already; say to overwrite it, or choose another folder")
+            raise StoreError(
+                f"{folder}: already contains a {noun}; use overwrite=True (--overwrite) to replace it, or choose "
+                "another folder"
+            )
         if replaces is not None and before != replaces:
             raise StoreError(f"{folder}: was saved by another process in the meantime; begin again from what it holds")
         try:

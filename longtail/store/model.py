@@ -64,10 +64,11 @@ class StoredModel(Model):
             raise StoreError(f"{folder}: holds a {type(model).__name__}, not a {cls.__name__}")
         return model
 
-    def save(self, folder: str | Path, overwrite: bool = True, replaces: str | None = None) -> None:
-        """Write the model to a folder, atomically: a new one, an empty one, or (`overwrite`) that of an older model.
+    def save(self, folder: str | Path, overwrite: bool = False, replaces: str | None = None) -> None:
+        """Write the model to a new or empty folder, atomically; with `overwrite` also over a model that is there.
 
-        With `replaces`, the `generation` that `describe` tells, only while the folder still holds that one.
+        With `replaces` (a `generation`, as `describe` returns it), a model that is there is replaced only if it is
+        still of that generation.
         """
         arrays, meta = self.state()
         for part in (LABELS, DECISION):
@@ -85,7 +86,7 @@ class StoredModel(Model):
         if self.decision is not None:
             decision_arrays, manifest[DECISION] = self.decision.state()
             arrays = arrays | {f"{DECISION}.{name}": array for name, array in decision_arrays.items()}
-        save_folder(folder, MANIFEST, KIND, manifest, label_arrays | arrays, overwrite, replaces)
+        save_folder(folder, MANIFEST, KIND, manifest, label_arrays | arrays, overwrite=overwrite, replaces=replaces)
         try:
             forget(Path(folder) / RUN)  # the training has succeeded: its checkpoints are of no more use
         except StoreError as error:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 from longtail.augment import Augmentation
+from longtail.core.decision import Method
 from longtail.core.errors import UnsupportedError
 from longtail.core.labels import Labels
 from longtail.core.model import Model
@@ -32,7 +33,7 @@ class TrainedRecipe(Recipe, ABC):
     refit_above: ClassVar[float] = 0.0
     mixes: ClassVar[bool] = False  # whether it trains a network, which can mix embeddings (augment=mixup)
 
-    calibration: Literal["none", "isotonic", "platt"] = param("none", "how scores become probabilities")
+    calibration: Method = param("none", "how scores become probabilities")  # noqa: RUF009
     cut_off: str = param("none", "what is suggested: f1, precision=P or labels=N; none: the k best")
     augment: Augmentation = param(  # noqa: RUF009
         Augmentation(), "more training points, most often from label texts (docs/augment.md)"

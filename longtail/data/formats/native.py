@@ -178,7 +178,7 @@ def save(corpus: Corpus, folder: Path) -> None:
         arrays |= _pack(part, data)
     parts = [part for part, _ in corpus.parts()]
     manifest = {"name": corpus.name, "about": corpus.about, "parts": parts, "labels": meta, "digest": corpus.digest}
-    save_folder(folder, MANIFEST, KIND, manifest, arrays)
+    save_folder(folder, MANIFEST, KIND, manifest, arrays, overwrite=True)
 
 
 def _pack(part: str, data: Dataset) -> dict[str, NDArray[Any]]:
