@@ -32,7 +32,10 @@ def _same_threads_after() -> Iterator[None]:
     _native.set_threads(before)
 
 
-@pytest.fixture(autouse=True)
-def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "LONGTAIL_CACHE" not in os.environ:
-        monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+@pytest.fixture(autouse=True, scope="session")
+def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For the whole session: fixtures of modules train too, and would otherwise use the cache of the user."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "LONGTAIL_CACHE" not in os.environ:
+            patch.setenv("LONGTAIL_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        yield
