@@ -66,7 +66,7 @@ class TokenReader(ABC):
         if not cached:
             return self._encode(texts, length, progress)
         version = f"{self.version}, tokenizers {tokenizers().__version__}"  # another one may know other letters
-        key = f"{self.kind} {self.digest} of {texts.digest()}, length {length}, version {version}"
+        key = f"tokens: {self.kind} {self.digest} of {texts.digest()}, length {length}, version {version}"
         return kept(key, lambda: {"tokens": self._encode(texts, length, progress)})["tokens"]
 
     def count(self, texts: Texts, progress: Progress | None = None) -> sp.csr_matrix:
