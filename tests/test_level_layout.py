@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import longtail
 from longtail import _native
-from longtail._native.linear import BeamSearch, Level, WeightKind, Weights, pack_level, unpack_level
+from longtail._native.linear import BeamSearch, PackedLevel, WeightKind, Weights, pack_level, unpack_level
 from longtail.core.errors import StoreError
 
 KINDS: list[WeightKind] = ["float32", "float16", "int8"]
@@ -31,7 +31,7 @@ class Tree:
     child_ptr: list[np.ndarray]
     weights: list[sp.csr_matrix]
 
-    def packed(self, kind: WeightKind) -> list[Level]:
+    def packed(self, kind: WeightKind) -> list[PackedLevel]:
         made = zip(self.child_ptr, self.weights, strict=True)
         return [pack_level(ptr, as_weights(W), self.width + 1, kind) for ptr, W in made]
 
