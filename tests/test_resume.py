@@ -17,6 +17,7 @@ from longtail.core.run import Run
 from longtail.data.from_lists import corpus_from_lists
 from longtail.data.write import write
 from longtail.linear import checkpoint
+from longtail.linear import solve as solving
 
 SMALL = {"leaf_size": 2, "branching": 2}
 SETTINGS = {"xr-linear": SMALL, "parabel": {"leaf_size": 2}, "bonsai": SMALL, "dismec": {}}

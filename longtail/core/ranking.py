@@ -82,9 +82,9 @@ class Ranking:
         places = (1 - np.arange(room) / max(room, 1)).astype(np.float32)
         values = [r.scores if by == "score" else np.broadcast_to(places[: r.k], r.scores.shape) for r in rankings]
         indices = np.concatenate([ranking.indices for ranking in rankings], axis=1)
-        shares = np.repeat(_shares(weights, len(rankings)), [ranking.k for ranking in rankings])
-        weighted = np.concatenate(values, axis=1, dtype=np.float64) * shares  # −inf at pads, which are left out
-        mean = _added_up(scores_csr(indices, weighted, len(first.labels), ordered=False))
+        each = _checked_weights(weights, len(rankings))
+        weighted = np.concatenate(values, axis=1, dtype=np.float64) * np.repeat(each, [r.k for r in rankings])
+        mean = _added_up(scores_csr(indices, weighted, len(first.labels), ordered=False), each.sum())
         sure = by == "score" and all(ranking.kind == "probability" for ranking in rankings)
         return cls.from_csr(mean, room if k is None else k, first.labels, "probability" if sure else "score")
 
@@ -180,30 +180,31 @@ def mean_scores(matrices: Iterable[Any], weights: Sequence[float] | None = None)
     found = [sp.csr_matrix(matrix, dtype=np.float64) for matrix in matrices]
     if len({matrix.shape for matrix in found}) != 1:
         raise DataError("a mean needs score matrices of one shape", found=[matrix.shape for matrix in found])
-    shares = _shares(weights, len(found))
-    for matrix, share in zip(found, shares, strict=True):
-        matrix.data = matrix.data * share
+    each = _checked_weights(weights, len(found))
+    for matrix, weight in zip(found, each, strict=True):
+        matrix.data = matrix.data * weight
     beside = sp.hstack(found, format="csr")
     N, L = found[0].shape
-    return _added_up(sp.csr_matrix((beside.data, beside.indices % max(L, 1), beside.indptr), shape=(N, L)))
+    return _added_up(sp.csr_matrix((beside.data, beside.indices % max(L, 1), beside.indptr), shape=(N, L)), each.sum())
 
 
-def _shares(weights: Sequence[float] | None, count: int) -> NDArray[np.float64]:
-    """The share of each of `count` rankings in their mean; they add up to 1."""
+def _checked_weights(weights: Sequence[float] | None, count: int) -> NDArray[np.float64]:
+    """The weights of `count` rankings; 1 each unless given."""
     given = np.ones(count) if weights is None else np.asarray(weights, np.float64)
     if given.shape != (count,) or not np.isfinite(given).all() or (given < 0).any() or not given.any():
         raise ParameterError(f"weights must be {count} numbers of at least 0, not all 0; got {weights!r}")
-    return given / given.sum()
+    return given
 
 
-def _added_up(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """A matrix that may hold an entry several times, with their sums; float64 in, so that their order hardly matters.
+def _added_up(matrix: sp.csr_matrix, total: float) -> sp.csr_matrix:
+    """Entries that stand several times added up and divided by `total`: float64 in, float32 out.
 
-    scipy's own sum of two matrices would drop what adds up to 0.
+    The sum of float64 hardly depends on its order. scipy's own sum of matrices would drop entries that become 0.
     """
     matrix.has_canonical_format = False
     matrix.has_sorted_indices = False
     matrix.sum_duplicates()
+    matrix.data /= total
     return matrix.astype(np.float32)
 
 

@@ -1,8 +1,7 @@
-"""Feature blocks of a linear model: each turns points into columns. A model names the kinds of its blocks when saved."""
+"""Feature blocks of a linear model: each turns points into columns. Kinds are registered by name, and saved by it."""
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
@@ -11,10 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._native import csr_arrays
+from longtail._native.linear import CsrArrays
 from longtail._native.terms import unit_rows
 from longtail.core.errors import ParameterError, StoreError
 from longtail.core.registry import Registry
 from longtail.core.texts import Texts
+from longtail.data.sparse import normalise_rows
 from longtail.encoders.tfidf import Tfidf
 from longtail.linear.features import Rows
 
@@ -40,6 +41,10 @@ class Block(ABC):
     @abstractmethod
     def encode(self, x: Any) -> Rows:
         """The rows (N, width) of some points: `Texts`, or a CSR matrix."""
+
+    def encode_arrays(self, x: Any) -> CsrArrays:
+        """The CSR arrays of `encode`, for a sparse block; overridden where a matrix would cost more."""
+        return csr_arrays(self.encode(x))
 
     @abstractmethod
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -102,10 +107,12 @@ class GivenBlock(Block):
 
     def encode(self, x: Any) -> sp.csr_matrix:
         """The same matrix with rows of length 1."""
-        indptr, _, data = csr_arrays(x)
-        rows = copy.copy(x)  # much faster for a single row than a new matrix; the arrays of x are not changed
-        rows.data = unit_rows(indptr, data)
-        return rows
+        return normalise_rows(x)
+
+    def encode_arrays(self, x: Any) -> CsrArrays:
+        """The arrays of `encode` without a matrix around them."""
+        indptr, indices, data = csr_arrays(x)
+        return indptr, indices, unit_rows(indptr, data)
 
     def names(self, columns: Iterable[int]) -> list[str]:
         """Columns have no names, only numbers."""

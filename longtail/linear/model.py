@@ -56,16 +56,19 @@ class LinearModel(StoredModel):
 
     def features(self, x: Inputs) -> Features:
         """The columns of all blocks for N points; the rows of each block have length 1."""
+        if len(self.blocks) == 1 and not self.blocks[0].dense:  # saves a single query a tenth of its time
+            return Features(self.blocks[0].encode_arrays(x), self.width)
         return Features.of([block.encode(x) for block in self.blocks])
 
     def rank(self, x: Inputs, k: int) -> Ranking:
         """Beam search in each tree; the mean of the scores."""
         recipe, L = cast(SearchSettings, self.recipe), len(self.labels)
         features, k, gone = self.features(x), min(k, L), self.labels.removed
-        more = k if len(self.rankers) == 1 else min(k + MORE, L)
+        if len(self.rankers) == 1:
+            return Ranking(*self.rankers[0].search(features, k, recipe.beam, recipe.post, gone), self.labels)
+        more = min(k + MORE, L)
         found = (ranker.search(features, more, recipe.beam, recipe.post, gone) for ranker in self.rankers)
-        rankings = [Ranking(*each, self.labels) for each in found]
-        return rankings[0] if len(rankings) == 1 else Ranking.mean(rankings, k)
+        return Ranking.mean([Ranking(*each, self.labels) for each in found], k)
 
     def explain(self, x: Any, k: int = 5, labels: Sequence[str] | None = None) -> Explanation:
         """Why each of the k best labels (or each of `labels`) was suggested: exact, word by word."""
