@@ -249,7 +249,7 @@ def test_what_does_not_belong_together_is_refused() -> None:
         search.search(X, **asked, usable=np.ones(nodes + 1, bool))
     with pytest.raises(ValueError, match="more or fewer parents"):
         BeamSearch(30, levels[::-1])
-    with pytest.raises(ValueError, match="5 does not fit 32 features"):
+    with pytest.raises(ValueError, match="5-bit feature numbers does not fit 32 features"):
         BeamSearch(32, levels)
     with pytest.raises(ValueError, match="needs a level"):
         BeamSearch(30, []).search(X, **asked)

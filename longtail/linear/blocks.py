@@ -165,7 +165,7 @@ def blocks_state(blocks: Sequence[Block]) -> tuple[dict[str, NDArray[Any]], list
 def blocks_from_state(arrays: Arrays, meta: dict[str, Any]) -> list[Block]:
     """The blocks of a saved model, from its arrays and `meta`.
 
-    Models of longtail before 0.2 have no list of blocks but one `encoder`, or None for a given matrix.
+    Models saved before there were blocks have one `encoder` instead, None for a given matrix.
     """
     if "blocks" not in meta:
         if meta["encoder"] is None:
