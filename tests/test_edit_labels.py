@@ -155,7 +155,7 @@ def test_crowded_clusters_are_told(plain: LinearModel, caplog: pytest.LogCapture
     many = plain.edit_labels(
         plain.labels.add([f"n{i}" for i in range(12)], [f"{group(3)} {spare(i)}" for i in range(12)])
     )
-    assert "made for 5" in caplog.text and "train again" in caplog.text
+    assert "leaf_size is 5" in caplog.text and "train again" in caplog.text
     assert (many.predict([f"{group(3)} {spare(4)}"], 60).indices >= 0).sum() == len(many.labels)
 
 

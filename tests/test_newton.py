@@ -251,7 +251,7 @@ def test_a_bound_on_the_steps_is_kept() -> None:
 
 def test_a_solver_that_does_not_know_the_loss_is_refused() -> None:
     X, Y = random_problem(0)
-    with pytest.raises(ValueError, match="'dcd' with loss 'logistic'.*newton with logistic"):
+    with pytest.raises(ValueError, match="'dcd' for loss 'logistic'.*newton with logistic"):
         solve(X, flat_problem(Y), "logistic", solver="dcd")
     with pytest.raises(ValueError, match="'simplex'"):
         solve(X, flat_problem(Y), "logistic", solver="simplex")
