@@ -152,15 +152,15 @@ def alternatives() -> dict[str, Callable[[LinearModel, Case], LinearModel]]:
 
     def way(place: Callable[..., np.ndarray], weights: Callable[..., sp.csr_matrix]) -> Any:
         def do(model: LinearModel, case: Case) -> LinearModel:
-            assert case.labels.texts is not None and model.encoder is not None
+            assert case.labels.texts is not None
             settings = edit.settings_of(model)
-            new = Newcomers.of(case.labels.texts, case.first, None, model.encoder)
+            new = Newcomers.of(case.labels.texts, case.first, None, model.blocks[0])
             rankers = []
             for ranker in model.rankers:
                 clusters = place(ranker, new, settings)
                 rows = weights(ranker, new, clusters, settings)
                 rankers.append(edit.grown(ranker, unpack_level(ranker.levels[-1]), clusters, rows, settings))
-            return LinearModel(model.recipe, case.labels, model.encoder, rankers)
+            return LinearModel(model.recipe, case.labels, model.blocks, rankers)
 
         return do
 

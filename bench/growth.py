@@ -41,7 +41,7 @@ STAGES = (  # functions whose time is told apart; the rest is building the targe
     ("longtail.linear.recipe", "pifa"),
     ("longtail.labels.tree", "cluster_order"),
     ("longtail.linear.train", "level_problem"),
-    ("longtail.linear.train", "solve_level"),
+    ("longtail.linear.solve", "solve_problem"),
     ("longtail.linear.train", "pack_level"),
 )
 

@@ -22,8 +22,8 @@ from longtail.evidence.score import score
 from longtail.labels.tree import LabelTree
 from longtail.linear.edit import grown, siblings
 from longtail.linear.model import LinearModel
+from longtail.linear.parameters import LinearParameters
 from longtail.linear.ranker import Ranker
-from longtail.linear.train import LinearParameters
 
 SMALL = {"leaf_size": 5, "branching": 2}
 KINDS: dict[str, dict[str, Any]] = {
@@ -34,7 +34,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "deep": {"leaf_size": 2, "branching": 2},
     "sigmoid": {"post": "sigmoid", "loss": "logistic", "solver": "newton", **SMALL},
     "margins": {"post": "none", **SMALL},
-    "budget": {"budget": 6, **SMALL},
+    "few weights": {"weights_per_label": 6, **SMALL},
     "flat": {"recipe": "dismec"},
     "bonsai": {"recipe": "bonsai", "leaf_size": 5, "branching": 4},
 }
@@ -155,7 +155,7 @@ def test_crowded_clusters_are_told(plain: LinearModel, caplog: pytest.LogCapture
     many = plain.edit_labels(
         plain.labels.add([f"n{i}" for i in range(12)], [f"{group(3)} {spare(i)}" for i in range(12)])
     )
-    assert "made for 5" in caplog.text and "train again" in caplog.text
+    assert "leaf_size is 5" in caplog.text and "train again" in caplog.text
     assert (many.predict([f"{group(3)} {spare(4)}"], 60).indices >= 0).sum() == len(many.labels)
 
 
@@ -294,7 +294,7 @@ def test_what_cannot_take_new_labels_says_so() -> None:
     class Stubborn(type(features)):  # type: ignore[misc]
         edit_labels = Model.edit_labels
 
-    stubborn = Stubborn(features.recipe, features.labels, None, features.rankers)
+    stubborn = Stubborn(features.recipe, features.labels, features.blocks, features.rankers)
     with pytest.raises(UnsupportedError, match="'xr-linear' cannot change its labels; train it again. Recipes that"):
         stubborn.edit_labels(features.labels)
 

@@ -17,6 +17,7 @@ from longtail.core.errors import ParameterError, UnsupportedError
 from longtail.core.explanation import Explanation, Step, Term, mean_step
 from longtail.core.labels import Labels
 from longtail.labels.tree import LabelTree
+from longtail.linear.blocks import GivenBlock
 from longtail.linear.explain import child_weights
 from longtail.linear.model import LinearModel
 from longtail.linear.ranker import Ranker
@@ -43,7 +44,7 @@ def random_model(seed: int, post: str, D: int = 9, L: int = 23) -> tuple[LinearM
         dense.append(W.astype(float))
         levels.append(pack_level(tree.child_ptr(t), weights, D + 1))
     labels = Labels.of([f"label{i}" for i in range(L)])
-    return LinearModel(XRLinear(beam=L, post=post), labels, None, [Ranker(tree, levels, D)]), dense
+    return LinearModel(XRLinear(beam=L, post=post), labels, [GivenBlock(D)], [Ranker(tree, levels, D)]), dense
 
 
 @settings(max_examples=60)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import longtail
 from longtail import _native
-from longtail._native.linear import BeamSearch, Level, WeightKind, Weights, pack_level, unpack_level
+from longtail._native.linear import BeamSearch, PackedLevel, WeightKind, Weights, pack_level, unpack_level
 from longtail.core.errors import StoreError
 
 KINDS: list[WeightKind] = ["float32", "float16", "int8"]
@@ -31,7 +31,7 @@ class Tree:
     child_ptr: list[np.ndarray]
     weights: list[sp.csr_matrix]
 
-    def packed(self, kind: WeightKind) -> list[Level]:
+    def packed(self, kind: WeightKind) -> list[PackedLevel]:
         made = zip(self.child_ptr, self.weights, strict=True)
         return [pack_level(ptr, as_weights(W), self.width + 1, kind) for ptr, W in made]
 
@@ -249,7 +249,7 @@ def test_what_does_not_belong_together_is_refused() -> None:
         search.search(X, **asked, usable=np.ones(nodes + 1, bool))
     with pytest.raises(ValueError, match="more or fewer parents"):
         BeamSearch(30, levels[::-1])
-    with pytest.raises(ValueError, match="5 bits is not one of 32 features"):
+    with pytest.raises(ValueError, match="5-bit feature numbers does not fit 32 features"):
         BeamSearch(32, levels)
     with pytest.raises(ValueError, match="needs a level"):
         BeamSearch(30, []).search(X, **asked)
@@ -281,9 +281,9 @@ def moved(array: np.ndarray, at: int, by: int) -> np.ndarray:
         ("level1.scales", lambda a: a[1:], "more or fewer scales"),
         ("level1.form", lambda a: a[:1], "does not fit"),
         ("level1.form", lambda a: moved(a, 0, 2), "1, 2 or 4 bytes"),
-        ("level1.form", lambda a: moved(a, 2, 1), "bits is not one of"),
-        ("level1.child_ptr", lambda a: moved(a, 1, 1), "not those of its tree"),
-        ("ends0", lambda a: moved(a, 1, 1), "not those of its tree"),
+        ("level1.form", lambda a: moved(a, 2, 1), "does not fit"),
+        ("level1.child_ptr", lambda a: moved(a, 1, 1), "do not belong to its tree"),
+        ("ends0", lambda a: moved(a, 1, 1), "do not belong to its tree"),
         ("order", lambda a: a[:-1], "each label once"),
         ("order", lambda a: moved(a, 2, 10**6), "each label once"),
     ],

@@ -21,7 +21,7 @@ from longtail._native.linear import (
     Weights,
     cluster_order,
     pack_level,
-    solve_level,
+    solve_problem,
     unpack_level,
 )
 from longtail.core.errors import DataError
@@ -29,7 +29,8 @@ from longtail.core.run import Run
 from longtail.data.sparse import normalise_rows
 from longtail.labels.represent import pifa
 from longtail.labels.tree import LabelTree, cuts, level_sizes, stretches
-from longtail.linear.train import LinearParameters, Training, level_problem, train_ranker, with_matched
+from longtail.linear.parameters import LinearParameters
+from longtail.linear.train import Training, level_problem, train_ranker, with_matched
 
 EXACT = {"bias": 1.0, "cost_positive": 1.0, "cost_negative": 1.0, "eps": 1e-4, "max_passes": 5000, "threshold": 0.0}
 
@@ -71,7 +72,7 @@ def objective(w: np.ndarray, X: sp.csr_matrix, y: np.ndarray, takes_part: np.nda
 def test_the_solver_finds_the_optimum(soft: bool, ignored: bool, K: int) -> None:
     X, Y = random_problem(K, K=K, soft=soft)
     ignore = sp.csr_matrix(np.random.default_rng(1).random(Y.shape) < 0.1) if ignored else None
-    W = dense_weights(solve_level(X, flat_problem(Y, ignore), budget=None, seed=0, **EXACT), X.shape[1])
+    W = dense_weights(solve_problem(X, flat_problem(Y, ignore), weights_per_label=None, seed=0, **EXACT), X.shape[1])
     for label in range(0, K, 7):
         takes_part = np.ones(X.shape[0]) if ignore is None else ~ignore.toarray()[:, label]
         y = Y.toarray()[:, label].astype(float)
@@ -83,27 +84,27 @@ def test_groups_see_only_their_rows() -> None:
     X, Y = random_problem(2, K=6)
     first, second = np.arange(0, 40, dtype=np.int32), np.arange(25, 60, dtype=np.int32)
     problem = Problem(np.array([0, 40, 75]), np.concatenate([first, second]), np.array([0, 3, 6]), Y.tocsc())
-    both = dense_weights(solve_level(X, problem, budget=None, seed=0, **EXACT), X.shape[1])
+    both = dense_weights(solve_problem(X, problem, weights_per_label=None, seed=0, **EXACT), X.shape[1])
     for rows, labels in ((first, [0, 1, 2]), (second, [3, 4, 5])):
-        alone = solve_level(X[rows], flat_problem(Y[rows][:, labels]), budget=None, seed=0, **EXACT)
+        alone = solve_problem(X[rows], flat_problem(Y[rows][:, labels]), weights_per_label=None, seed=0, **EXACT)
         assert np.allclose(both[:, labels], dense_weights(alone, X.shape[1]), atol=2e-3)
 
 
 def test_a_dense_block_beside_the_sparse_one() -> None:
     X, Y = random_problem(3)
     all_sparse = sp.hstack([X[:, :6], X[:, 6:]]).tocsr()
-    whole = solve_level(all_sparse, flat_problem(Y), budget=None, seed=0, **EXACT)
-    split = solve_level(X[:, :6], flat_problem(Y), dense=X[:, 6:].toarray(), budget=None, seed=0, **EXACT)
+    whole = solve_problem(all_sparse, flat_problem(Y), weights_per_label=None, seed=0, **EXACT)
+    split = solve_problem(X[:, :6], flat_problem(Y), dense=X[:, 6:].toarray(), weights_per_label=None, seed=0, **EXACT)
     assert np.allclose(dense_weights(whole, 12), dense_weights(split, 12), atol=2e-3)
 
 
 def test_pruning_by_threshold_and_by_budget() -> None:
     X, Y = random_problem(4)
-    full = solve_level(X, flat_problem(Y), budget=None, seed=0, **EXACT)
-    pruned = solve_level(X, flat_problem(Y), budget=None, seed=0, **{**EXACT, "threshold": 0.3})
+    full = solve_problem(X, flat_problem(Y), weights_per_label=None, seed=0, **EXACT)
+    pruned = solve_problem(X, flat_problem(Y), weights_per_label=None, seed=0, **{**EXACT, "threshold": 0.3})
     W = dense_weights(full, 12)
     assert np.array_equal(dense_weights(pruned, 12), np.where(np.abs(W) >= 0.3, W, 0))
-    few = dense_weights(solve_level(X, flat_problem(Y), budget=4, seed=0, **EXACT), 12)
+    few = dense_weights(solve_problem(X, flat_problem(Y), weights_per_label=4, seed=0, **EXACT), 12)
     assert ((few != 0).sum(0) <= 4).all()
     for label in range(W.shape[1]):
         assert set(np.flatnonzero(few[:, label])) == set(np.argsort(-np.abs(W[:, label]))[:4])
@@ -288,10 +289,10 @@ def test_a_full_beam_is_exhaustive_search(seed: int, post: str, k: int, kind: We
 def test_matcher_aware_rows_hold_the_teacher_forced_ones() -> None:
     corpus = topic_corpus()
     model = longtail.recipe("xr-linear", leaf_size=2, branching=2, negatives="tfn+man").fit(corpus)
-    X, Y = model.features(corpus.train.x), corpus.train.Y  # type: ignore[attr-defined]
-    tree = LabelTree.balanced(pifa(X, Y), 2, 2, 0)
+    features, Y = model.features(corpus.train.x), corpus.train.Y  # type: ignore[attr-defined]
+    tree = LabelTree.balanced(pifa(features.sparse, Y), 2, 2, 0)
     tfn, man = LinearParameters(negatives="tfn"), LinearParameters(negatives="tfn+man", beam=2)
-    data = Training(X, Y)
+    data = Training(features, Y)
     levels = train_ranker(data, tree, tfn, Run()).levels
     forced = level_problem(data, tree, 2, tfn)
     aware = with_matched(forced, data, levels[:2], man)
@@ -308,9 +309,12 @@ def test_a_tree_of_one_level_is_exact_one_vs_all() -> None:
     model = longtail.recipe("xr-linear", prune=0.0, eps=1e-4, weights="float32", post="none").fit(
         corpus
     )  # six labels: all under the root
-    X = model.features(corpus.train.x)  # type: ignore[attr-defined]
-    W = dense_weights(solve_level(X, flat_problem(corpus.train.Y), budget=None, seed=0, **EXACT), X.shape[1])
-    margins = np.hstack([model.features(corpus.test.x).toarray(), np.ones((40, 1))]) @ W  # type: ignore[attr-defined]
+    X = model.features(corpus.train.x).sparse  # type: ignore[attr-defined]
+    W = dense_weights(
+        solve_problem(X, flat_problem(corpus.train.Y), weights_per_label=None, seed=0, **EXACT), X.shape[1]
+    )
+    tested = model.features(corpus.test.x).sparse.toarray()  # type: ignore[attr-defined]
+    margins = np.hstack([tested, np.ones((40, 1))]) @ W
     assert np.array_equal(model.predict(corpus.test.x, 1).indices[:, 0], margins.argmax(1))
 
 

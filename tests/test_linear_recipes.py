@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from corpora import topic_corpus
 
 import longtail
-from longtail._native.linear import Problem, solve_level
+from longtail._native.linear import Problem, solve_problem
 from longtail.cli.main import main
 from longtail.core.errors import DataError, LongtailError, ParameterError, UnsupportedError
 from longtail.core.labels import Labels
@@ -19,7 +19,10 @@ from longtail.data.from_lists import corpus_from_lists
 from longtail.labels.hierarchy import read_hierarchy
 from longtail.labels.represent import combined, largest, pifa, with_neighbours
 from longtail.labels.tree import LabelTree
-from longtail.linear.train import LinearParameters, Training, level_problem, problem_parts, train_ranker
+from longtail.linear.features import Features
+from longtail.linear.parameters import LinearParameters
+from longtail.linear.solve import problem_parts
+from longtail.linear.train import Training, level_problem, train_ranker
 
 RECIPES = ("xr-linear", "parabel", "bonsai", "dismec")
 
@@ -81,7 +84,7 @@ def test_texts_are_needed_where_trees_come_from_them() -> None:
 def test_costs_by_counts_are_shares_of_a_points_labels() -> None:
     data = features()
     tree = LabelTree.balanced(pifa(data.features, data.Y), 2, 4, 0)
-    problem = level_problem(Training(data.features, data.Y), tree, 1, LinearParameters(costs="counts"))
+    problem = level_problem(Training(Features.of([data.features]), data.Y), tree, 1, LinearParameters(costs="counts"))
     assert problem.costs is not None
     costs = sp.csc_matrix((problem.costs, problem.targets.indices, problem.targets.indptr), problem.targets.shape)
     R = np.stack([data.Y.toarray()[:, tree.nodes(1) == node].sum(1) for node in range(costs.shape[1])], axis=1)
@@ -95,15 +98,15 @@ def test_costs_by_counts_are_shares_of_a_points_labels() -> None:
 
 @pytest.mark.parametrize("negatives", ["tfn", "tfn+man"])
 def test_parts_of_a_training_make_the_same_model(negatives: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from longtail.linear import train
+    from longtail.linear import solve
 
     data = features(L=150)
     whole = fit(data, negatives=negatives, leaf_size=5, branching=3).state()[0]  # type: ignore[attr-defined]
-    monkeypatch.setattr(train, "PART", 500.0)
+    monkeypatch.setattr(solve, "PART", 500.0)
     parts = fit(data, negatives=negatives, leaf_size=5, branching=3).state()[0]  # type: ignore[attr-defined]
     assert all(np.array_equal(whole[name], parts[name]) for name in whole)
-    problem = level_problem(Training(data.features, data.Y), LabelTree.flat(150), 0, LinearParameters())
-    assert [part.targets.shape[1] for _, part in problem_parts(Training(data.features, data.Y), problem)] == [
+    problem = level_problem(Training(Features.of([data.features]), data.Y), LabelTree.flat(150), 0, LinearParameters())
+    assert [part.targets.shape[1] for _, part in problem_parts(Features.of([data.features]), problem)] == [
         64,
         64,
         22,
@@ -115,11 +118,11 @@ def test_a_dense_block_is_trained_and_searched() -> None:
     dense = data.features.toarray()[:, 20:].copy()
     settings = LinearParameters(eps=1e-4, prune=0.0, weights="float32")
     tree = LabelTree.balanced(pifa(data.features, data.Y), 4, 4, 0)
-    whole = Training(data.features, data.Y)
-    split = Training(data.features[:, :20].tocsr(), data.Y, dense=dense)
+    whole = Training(Features.of([data.features]), data.Y)
+    split = Training(Features.of([data.features[:, :20].tocsr(), dense]), data.Y)
     one, other = (train_ranker(d, tree, settings, Run()) for d in (whole, split))
     assert other.width == 40
-    found = [r.search(d.rows(), 5, 10, "l3-hinge")[1] for r, d in ((one, whole), (other, split))]
+    found = [r.search(d.features, 5, 10, "l3-hinge")[1] for r, d in ((one, whole), (other, split))]
     assert np.allclose(*found, atol=2e-3)
 
 
@@ -212,11 +215,11 @@ def test_beams_larger_than_the_tree_are_the_whole_of_it() -> None:
 def test_solving_no_rows_and_no_children() -> None:
     X = sp.csr_matrix((0, 4), dtype=np.float32)
     options = {"bias": 1.0, "cost_positive": 1.0, "cost_negative": 1.0, "eps": 0.1, "max_passes": 9}
-    options |= {"threshold": 0.0, "budget": None, "seed": 0}
+    options |= {"threshold": 0.0, "weights_per_label": None, "seed": 0}
     for K in (0, 3):
         empty = Problem(np.array([0, 0]), np.empty(0, np.int32), np.array([0, K]), sp.csc_matrix((0, K)))
         for solver in ("dcd", "newton"):
-            weights = solve_level(X, empty, **options, solver=solver)  # type: ignore[arg-type]
+            weights = solve_problem(X, empty, **options, solver=solver)  # type: ignore[arg-type]
             assert weights.ptr.tolist() == [0] * (K + 1) and not len(weights.values)
 
 

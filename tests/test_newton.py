@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from longtail import _native
-from longtail._native.linear import Problem, Weights, sigmoid, solve_level
+from longtail._native.linear import Problem, Weights, sigmoid, solve_problem
 
 EXACT = {"bias": 1.0, "cost_positive": 1.0, "cost_negative": 1.0, "eps": 1e-4, "max_passes": 1000, "threshold": 0.0}
 LOSSES = ["squared-hinge", "logistic"]
@@ -40,8 +40,8 @@ def flat_problem(Y: sp.csr_matrix, ignore: sp.csr_matrix | None = None, costs: n
 def solve(X: sp.csr_matrix, problem: Problem, loss: str, **changes: Any) -> np.ndarray:
     """Weights (D + 1, K), the dense block among the D."""
     dense = changes.get("dense")
-    settings = {**EXACT, "budget": None, "seed": 0, "solver": "newton", "loss": loss, **changes}
-    return as_dense(solve_level(X, problem, **settings), X.shape[1] + (0 if dense is None else dense.shape[1]))
+    settings = {**EXACT, "weights_per_label": None, "seed": 0, "solver": "newton", "loss": loss, **changes}
+    return as_dense(solve_problem(X, problem, **settings), X.shape[1] + (0 if dense is None else dense.shape[1]))
 
 
 def as_dense(weights: Weights, D: int) -> np.ndarray:
@@ -236,7 +236,7 @@ def test_pruning_by_threshold_and_by_budget(loss: str) -> None:
     X, Y = random_problem(4)
     W = solve(X, flat_problem(Y), loss)
     assert np.array_equal(solve(X, flat_problem(Y), loss, threshold=0.3), np.where(np.abs(W) >= 0.3, W, 0))
-    few = solve(X, flat_problem(Y), loss, budget=4)
+    few = solve(X, flat_problem(Y), loss, weights_per_label=4)
     for label in range(W.shape[1]):
         assert set(np.flatnonzero(few[:, label])) == set(np.argsort(-np.abs(W[:, label]))[:4])
 
@@ -251,7 +251,7 @@ def test_a_bound_on_the_steps_is_kept() -> None:
 
 def test_a_solver_that_does_not_know_the_loss_is_refused() -> None:
     X, Y = random_problem(0)
-    with pytest.raises(ValueError, match="'dcd' with loss 'logistic'.*newton with logistic"):
+    with pytest.raises(ValueError, match="'dcd' for loss 'logistic'.*newton with logistic"):
         solve(X, flat_problem(Y), "logistic", solver="dcd")
     with pytest.raises(ValueError, match="'simplex'"):
         solve(X, flat_problem(Y), "logistic", solver="simplex")

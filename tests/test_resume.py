@@ -16,7 +16,8 @@ from longtail.core.errors import ParameterError, UnsupportedError
 from longtail.core.run import Run
 from longtail.data.from_lists import corpus_from_lists
 from longtail.data.write import write
-from longtail.linear import checkpoint, train
+from longtail.linear import checkpoint
+from longtail.linear import solve as solving
 
 SMALL = {"leaf_size": 2, "branching": 2}
 SETTINGS = {"xr-linear": SMALL, "parabel": {"leaf_size": 2}, "bonsai": SMALL, "dismec": {}}
@@ -24,15 +25,15 @@ SETTINGS = {"xr-linear": SMALL, "parabel": {"leaf_size": 2}, "bonsai": SMALL, "d
 KILLED = """
 import os, signal, sys
 from longtail.cli.main import main
-from longtail.linear import checkpoint, train
-checkpoint.WORTH_KEEPING, train.PART = 0.0, 1.0
-solve, solved = train.solve, []
+from longtail.linear import checkpoint, solve as solving
+checkpoint.WORTH_KEEPING, solving.PART = 0.0, 1.0
+solve, solved = solving.solve, []
 def counted(*arguments):
     if len(solved) == {after}:
         os.kill(os.getpid(), signal.SIGKILL)
     solved.append(1)
     return solve(*arguments)
-train.solve = counted
+solving.solve = counted
 main({arguments!r})
 """
 
@@ -59,7 +60,7 @@ def test_a_killed_training_is_taken_up_again(
     settings = [f"--set={key}={value}" for key, value in chosen.items()]
     arguments = ["train", str(data), "--recipe", recipe, *settings, "--quiet"]
     whole = tmp_path / "whole"
-    monkeypatch.setattr(train, "PART", 1.0)
+    monkeypatch.setattr(solving, "PART", 1.0)
     assert main([*arguments, "--out", str(whole)]) == 0
     arguments += ["--out", str(model)]
     died = subprocess.run([sys.executable, "-c", KILLED.format(after=after, arguments=arguments)], capture_output=True)
@@ -68,15 +69,15 @@ def test_a_killed_training_is_taken_up_again(
     assert kept == after
     monkeypatch.setattr(checkpoint, "WORTH_KEEPING", 0.0)
     solved = []
-    solve = train.solve
-    monkeypatch.setattr(train, "solve", lambda *a: (solved.append(1), solve(*a))[1])
+    solve = solving.solve
+    monkeypatch.setattr(solving, "solve", lambda *a: (solved.append(1), solve(*a))[1])
     assert main([*arguments, "--resume"]) == 0
     assert not (model / ".run").exists()
-    monkeypatch.setattr(train, "solve", solve)
+    monkeypatch.setattr(solving, "solve", solve)
     one, other = (longtail.load(folder).state()[0] for folder in (whole, model))
     assert one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
     again = []
-    monkeypatch.setattr(train, "solve", lambda *a: (again.append(1), solve(*a))[1])
+    monkeypatch.setattr(solving, "solve", lambda *a: (again.append(1), solve(*a))[1])
     longtail.recipe(recipe, **chosen).fit(longtail.read(data, test=False), Run())
     if recipe == "auto":  # two variants that come to the same points are solved once
         assert len(solved) <= len(again) - kept

@@ -7,12 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from longtail._native.linear import Problem, solve_level
+from longtail._native.linear import Problem, solve_problem
 from longtail.core.run import Run
 from longtail.labels.represent import pifa
 from longtail.labels.tree import LabelTree
 from longtail.linear.explain import child_weights
-from longtail.linear.train import LinearParameters, Training, level_problem, train_ranker
+from longtail.linear.features import Features
+from longtail.linear.parameters import LinearParameters
+from longtail.linear.train import Training, level_problem, train_ranker
 
 SOLVERS = [("dcd", "squared-hinge"), ("newton", "squared-hinge"), ("newton", "logistic")]
 
@@ -23,7 +25,7 @@ def soft_problem(seed: int, N: int = 40, D: int = 8, L: int = 6) -> Training:
     Y = (X @ rng.normal(size=(D, L)) > 0.5) * rng.choice([0.1, 0.4, 0.9, 1.0], size=(N, L))
     ignore = sp.csr_matrix(rng.random((N, L)) < 0.1)
     truth = np.where(ignore.toarray(), 0, Y).astype(np.float32)
-    return Training(X, sp.csr_matrix(truth), ignore)
+    return Training(Features.of([X]), sp.csr_matrix(truth), ignore)
 
 
 def loss(margin: np.ndarray, kind: str) -> np.ndarray:
@@ -43,16 +45,17 @@ def objective(
 @pytest.mark.parametrize("seed", [0, 1])
 def test_targets_and_costs_are_two_inputs(solver: str, kind: str, seed: int) -> None:
     data = soft_problem(seed)
-    N, D, L = data.X.shape[0], data.X.shape[1], data.Y.shape[1]
+    N, D, L = data.features.sparse.shape[0], data.features.sparse.shape[1], data.Y.shape[1]
     targets, rng = data.Y.tocsc(), np.random.default_rng(seed)
     costs = rng.uniform(0.2, 2, targets.nnz).astype(np.float32)
     assert data.ignore is not None
     ignore = sp.csc_matrix(data.ignore, dtype=np.float32)
     problem = Problem(np.array([0, N]), np.arange(N, dtype=np.int32), np.array([0, L]), targets, costs, ignore)
     options = {"bias": 1.0, "cost_positive": 1.5, "cost_negative": 0.7, "eps": 1e-5, "max_passes": 20000}
-    solved = solve_level(data.X, problem, **options, threshold=0.0, budget=None, seed=0, loss=kind, solver=solver)  # type: ignore[arg-type]
+    options |= {"threshold": 0.0, "weights_per_label": None, "seed": 0}
+    solved = solve_problem(data.features.sparse, problem, **options, loss=kind, solver=solver)  # type: ignore[arg-type]
     W = sp.csc_matrix((solved.values, solved.features, solved.ptr), shape=(D + 1, L)).toarray().astype(float)
-    X = np.hstack([data.X.toarray(), np.ones((N, 1))])
+    X = np.hstack([data.features.sparse.toarray(), np.ones((N, 1))])
     dense_costs = sp.csc_matrix((costs, targets.indices, targets.indptr), targets.shape).toarray()
     for label in range(L):
         y, part = targets.toarray()[:, label].astype(float), ~ignore.toarray().astype(bool)[:, label]
@@ -65,11 +68,12 @@ def test_targets_and_costs_are_two_inputs(solver: str, kind: str, seed: int) -> 
 @given(st.integers(0, 10_000))
 def test_label_vectors_are_weighted_by_the_targets(seed: int) -> None:
     data = soft_problem(seed)
-    expected = np.zeros((data.Y.shape[1], data.X.shape[1]))
+    expected = np.zeros((data.Y.shape[1], data.features.sparse.shape[1]))
     for i, label in zip(*data.Y.nonzero(), strict=True):
-        expected[label] += data.Y[i, label] * data.X[i].toarray().ravel()
+        expected[label] += data.Y[i, label] * data.features.sparse[i].toarray().ravel()
     length = np.linalg.norm(expected, axis=1, keepdims=True)
-    assert pifa(data.X, data.Y).toarray() == pytest.approx(expected / np.where(length > 0, length, 1), abs=1e-5)
+    expected /= np.where(length > 0, length, 1)
+    assert pifa(data.features.sparse, data.Y).toarray() == pytest.approx(expected, abs=1e-5)
 
 
 @settings(max_examples=50, deadline=None)
@@ -107,7 +111,7 @@ def test_a_whole_training_on_soft_targets() -> None:
     tree = LabelTree.from_nodes(6, [np.array([0, 1, 0, 1, 2, 2])])
     exact = LinearParameters(eps=1e-5, prune=0.0, weights="float32", C=0.8)
     ranker = train_ranker(data, tree, exact, Run())
-    X, Y = np.hstack([data.X.toarray(), np.ones((40, 1))]), data.Y.toarray().astype(float)
+    X, Y = np.hstack([data.features.sparse.toarray(), np.ones((40, 1))]), data.Y.toarray().astype(float)
     assert data.ignore is not None
     ends = tree.levels[0]
     for place, label in enumerate(tree.order.tolist()):

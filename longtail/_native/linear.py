@@ -12,11 +12,11 @@ from longtail._native import Csr, _kernels, csr_arrays
 
 
 def cluster_order(rows: Csr, cuts: list[NDArray[np.int64]], *, rounds: int, seed: int) -> NDArray[np.int32]:
-    """The rows in an order that follows from cuts, each made by balanced spherical 2-means of at most `rounds` rounds.
+    """The rows in an order made by cuts, each by balanced spherical 2-means of at most `rounds` rounds.
 
-    Rows must be of unit length. `cuts` are (C, 3) arrays of (first, middle, last): the stretch first … last of the
-    order is arranged so that the rows up to the middle are on one side. Cuts of one array lie apart, within the sides
-    of earlier ones.
+    Rows must be of unit length. `cuts` are (C, 3) arrays of (first, middle, last): the rows first … last of the order
+    are arranged so that those before the middle are one cluster and the others the second. The cuts of one array do
+    not overlap, and each lies within one cluster of the arrays before it.
     """
     all_cuts = np.ascontiguousarray(np.concatenate([np.empty((0, 3), np.int64), *cuts]))
     round_ptr = np.cumsum([0, *map(len, cuts)]).astype(np.int64)
@@ -24,7 +24,7 @@ def cluster_order(rows: Csr, cuts: list[NDArray[np.int64]], *, rounds: int, seed
 
 
 def cluster_wide(rows: Csr, k: int, *, rounds: int, seed: int) -> NDArray[np.int32]:
-    """The cluster (N,) of each row, of at most k, by spherical k-means without balance; some numbers may be unused."""
+    """The cluster (N,) of each row by spherical k-means without balance; some of the k numbers may be unused."""
     return _kernels.cluster_wide(*csr_arrays(rows), rows.shape[1], k, rounds, seed)
 
 
@@ -63,7 +63,7 @@ Solver = Literal["dcd", "newton"]
 SOLVED = (("dcd", "squared-hinge"), ("newton", "squared-hinge"), ("newton", "logistic"))
 
 
-def solve_level(
+def solve_problem(
     X: Csr,
     problem: Problem,
     *,
@@ -74,7 +74,7 @@ def solve_level(
     eps: float,
     max_passes: int,
     threshold: float,
-    budget: int | None,
+    weights_per_label: int | None,
     seed: int,
     first_parent: int = 0,
     loss: Loss = "squared-hinge",
@@ -82,17 +82,18 @@ def solve_level(
 ) -> Weights:
     """min ½‖w‖² + Σ cost · (y·ℓ(m) + (1 − y)·ℓ(−m)), m = w·x, for every child; ℓ(m) = max(0, 1 − m)² or log(1 + e⁻ᵐ).
 
-    Features are the columns of X, then those of `dense` (N, d), then the bias. Weights smaller than `threshold` are
-    dropped, and with `budget` all but the largest of each child. What is random follows from `seed` and the number of
-    the parent, counted from `first_parent`.
+    Features are the columns of X (N, d), then those of `dense` (N, e), then the bias. Weights smaller than `threshold`
+    are dropped, and with `weights_per_label` all but that many of the largest of each child. What is random follows
+    from `seed` and the number of the parent, counted from `first_parent`.
 
-    Solvers: dual coordinate descent (squared hinge alone; `eps` is the range of projected gradients, `max_passes` over
-    the rows), and Newton's method (`eps` as in LIBLINEAR's primal solvers: the gradient is to be shorter than
-    eps · min(positives, negatives) / rows times the one at 0; `max_passes` bounds the steps, and `seed` is not used).
+    Solvers: dual coordinate descent (squared hinge only; stops when projected gradients differ by less than `eps`, or
+    after `max_passes` over the rows), and Newton's method (stops as LIBLINEAR's primal solvers do, when the gradient is
+    shorter than eps · min(positives, negatives) / rows times the one at 0, or after `max_passes` steps; it does not use
+    `seed`).
     """
     if (solver, loss) not in SOLVED:
         pairs = ", ".join(f"{s} with {of}" for s, of in SOLVED)
-        raise ValueError(f"solver {solver!r} with loss {loss!r}: there is {pairs}.")
+        raise ValueError(f"there is no solver {solver!r} for loss {loss!r}; there is {pairs}.")
     none = np.empty(0, np.int64), np.empty(0, np.int32)
     arrays = (
         *csr_arrays(X),
@@ -110,7 +111,7 @@ def solve_level(
         eps,
         max_passes,
         threshold,
-        -1 if budget is None else budget,
+        -1 if weights_per_label is None else weights_per_label,
     )
     if solver == "newton":
         return Weights(*_kernels.solve_newton(*arrays, loss == "logistic"))
@@ -127,7 +128,7 @@ WeightKind = Literal["float32", "float16", "int8"]
 CsrArrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
-class Level(NamedTuple):
+class PackedLevel(NamedTuple):
     """The weights of a level as beam search reads them: by parent, by feature, then by child (see src/level.h).
 
     `form` holds the bytes of a child's number, those of a weight, and the bits of a feature.
@@ -142,32 +143,32 @@ class Level(NamedTuple):
     form: NDArray[np.uint8]
 
     def arguments(self) -> tuple[Any, ...]:
-        """As the kernels take it."""
+        """The level as the kernels take it."""
         return (*self[:-1], *self.form[:2].tolist())
 
     @property
     def kind(self) -> WeightKind:
-        """How weights are kept."""
+        """The type that weights are stored as."""
         kinds: dict[int, WeightKind] = {1: "int8", 2: "float16", 4: "float32"}
         return kinds[int(self.form[1])]
 
 
 def feature_bits(width: int) -> int:
-    """How many bits number so many features, the bias among them."""
+    """How many bits the numbers of `width` features need, the bias among them."""
     return max(1, (width - 1).bit_length())
 
 
-def pack_level(child_ptr: NDArray[np.int64], weights: Weights, width: int, kind: WeightKind = "float32") -> Level:
+def pack_level(child_ptr: NDArray[np.int64], weights: Weights, width: int, kind: WeightKind = "float32") -> PackedLevel:
     """The weights of the children of each parent, laid out for beam search; features are below `width`."""
     arrays, scales, child_bytes, weight_bytes = _kernels.pack_level(child_ptr, *weights, width, kind)
     form = np.array([child_bytes, weight_bytes, feature_bits(width)], np.uint8)
-    return Level._make((child_ptr, *arrays, scales, form))
+    return PackedLevel._make((child_ptr, *arrays, scales, form))
 
 
-def unpack_level(level: Level, parent: int | None = None, among: NDArray[np.int32] | None = None) -> Weights:
+def unpack_level(level: PackedLevel, parent: int | None = None, among: NDArray[np.int32] | None = None) -> Weights:
     """The weights of all nodes of a level, or of the children of one parent, each by rising feature.
 
-    With `among`, those of these features alone.
+    With `among`, only those of these features.
     """
     first, last = (0, len(level.child_ptr) - 1) if parent is None else (parent, parent + 1)
     if among is not None and not len(among):
@@ -179,18 +180,19 @@ def unpack_level(level: Level, parent: int | None = None, among: NDArray[np.int3
 
 
 class BeamSearch:
-    """The best nodes of the last of some levels."""
+    """Finds the best nodes of the last of some levels; `width` features besides the bias."""
 
-    def __init__(self, width: int, levels: list[Level]):
+    def __init__(self, width: int, levels: list[PackedLevel]):
         self._search = _kernels.BeamSearch(width)
         for level in levels:
             if level.form[2] != feature_bits(width + 1):
-                raise ValueError(f"a level whose features have {level.form[2]} bits is not one of {width:,} features.")
+                raise ValueError(f"a level with {level.form[2]}-bit feature numbers does not fit {width:,} features.")
             self._search.add_level(*level.arguments())
 
     def search(
         self,
         X: Csr | CsrArrays,
+        dense: NDArray[np.float32] | None = None,
         *,
         bias: float,
         beam: int,
@@ -201,8 +203,9 @@ class BeamSearch:
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best nodes (N, k) of the last level and their scores, among those `usable` (K,); pads −1, −inf.
 
-        Nodes are given by their number, or by `names` (K,); ties go to the lower. X is a matrix or `csr_arrays` of one.
+        X holds the sparse features, a matrix (N, d) or its `csr_arrays`; `dense` (N, e), contiguous, the last e
+        features. Nodes are given by their number, or by `names` (K,); ties go to the lower one.
         """
         arrays = X if isinstance(X, tuple) else csr_arrays(X)
         mask = None if usable is None else usable.view(np.uint8)
-        return self._search.search(*arrays, bias, beam, k, post, names, mask)
+        return self._search.search(*arrays, dense, bias, beam, k, post, names, mask)

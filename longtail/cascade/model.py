@@ -13,7 +13,7 @@ from longtail.cascade.served import Network
 from longtail.core.errors import StoreError
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs
-from longtail.core.ranking import Ranking
+from longtail.core.ranking import Ranking, mean_scores
 from longtail.core.recipe import Recipe
 from longtail.core.texts import Texts
 from longtail.data.dataset import Dataset
@@ -52,8 +52,7 @@ class CascadeModel(StoredModel):
 
     def ranked(self, rows: Any, scores: Iterable[sp.csr_matrix], k: int) -> Ranking:
         """The best labels by the mean of several score matrices (N, L); rows without known words get frequent ones."""
-        total = sum(scores, start=sp.csr_matrix((rows.shape[0], len(self.labels)), dtype=np.float32)).tocsr()
-        total.data /= len(self.networks)
+        total = mean_scores(scores)
         wordless = np.flatnonzero(~self.reader.known(rows))
         if len(wordless):
             total = with_rows(total, wordless, self.labels.counts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _native
-from longtail.core.errors import DataError
+from longtail.core.errors import DataError, ParameterError
 from longtail.core.how_many import check_k
 from longtail.core.labels import Labels
 
@@ -25,7 +25,7 @@ class Ranking:
 
     `indices` (N, min(k, L)) int32, −1 where a row has fewer; `scores` the same shape, float32, best first,
     ties by lower index, −inf at pads. `kind` says whether scores are only comparable or real probabilities; labels of
-    one probability stand in the order of the scores it was made of.
+    equal probability stand in the order of the scores that the probability was computed from.
     """
 
     indices: NDArray[np.int32]
@@ -55,6 +55,39 @@ class Ranking:
             scores = sp.csr_matrix((scores.data[keep], scores.indices[keep], kept[scores.indptr]), shape=scores.shape)
         indices, best = _native.top_k(scores, min(k, len(labels)))
         return cls(indices, best, labels, kind)
+
+    @classmethod
+    def mean(
+        cls,
+        rankings: Sequence[Ranking],
+        k: int | None = None,
+        *,
+        weights: Sequence[float] | None = None,
+        by: Literal["score", "rank"] = "score",
+    ) -> Ranking:
+        """The k best labels (None: the most that one of the rankings holds) by the weighted mean of several rankings.
+
+        All must rank the same N points over the same labels; a label that a ranking does not name counts 0 there.
+        `by="rank"` averages places instead of scores, for systems whose scores are not comparable: with room for K
+        labels, the best counts 1, the second 1 − 1/K, and so on. A mean of probabilities is a probability.
+        """
+        if not rankings:
+            raise ParameterError("a mean needs at least one ranking; got none")
+        first, room = rankings[0], max(ranking.k for ranking in rankings)
+        if any(len(ranking) != len(first) for ranking in rankings):
+            raise DataError("rankings must be of the same points", found=[len(ranking) for ranking in rankings])
+        if any(not _same_labels(ranking.labels, first.labels) for ranking in rankings):
+            raise DataError("rankings must be of the same labels", fix="rank with models of one label space")
+        if by not in ("score", "rank"):
+            raise ParameterError(f"`by` must be 'score' or 'rank'; got {by!r}")
+        places = (1 - np.arange(room) / max(room, 1)).astype(np.float32)
+        values = [r.scores if by == "score" else np.broadcast_to(places[: r.k], r.scores.shape) for r in rankings]
+        indices = np.concatenate([ranking.indices for ranking in rankings], axis=1)
+        each = _checked_weights(weights, len(rankings))
+        weighted = np.concatenate(values, axis=1, dtype=np.float64) * np.repeat(each, [r.k for r in rankings])
+        mean = _added_up(scores_csr(indices, weighted, len(first.labels), ordered=False), each.sum())
+        sure = by == "score" and all(ranking.kind == "probability" for ranking in rankings)
+        return cls.from_csr(mean, room if k is None else k, first.labels, "probability" if sure else "score")
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -99,13 +132,7 @@ class Ranking:
 
     def to_csr(self) -> sp.csr_matrix:
         """The scores as an N×L sparse matrix with sorted indices."""
-        rows, columns = np.nonzero(self.indices >= 0)
-        matrix = sp.csr_matrix(
-            (self.scores[rows, columns], (rows, self.indices[rows, columns])),
-            shape=(len(self), len(self.labels)),
-        )
-        matrix.sort_indices()
-        return matrix
+        return scores_csr(self.indices, self.scores, len(self.labels))
 
     def keys(self) -> list[list[str]]:
         """The label keys of each row, best first."""
@@ -133,3 +160,54 @@ class Ranking:
         indices = np.where(kept, np.take_along_axis(self.indices, order, 1), np.int32(-1))
         scores = np.where(kept, np.take_along_axis(self.scores, order, 1), np.float32(-np.inf))
         return replace(self, indices=indices, scores=scores)
+
+
+def scores_csr(indices: NDArray[np.int32], scores: NDArray[Any], L: int, *, ordered: bool = True) -> sp.csr_matrix:
+    """Indices (N, k) with −1 at pads, and their scores, as a sparse matrix (N, L); `ordered`: with sorted indices."""
+    real = indices >= 0
+    ends = np.zeros(len(indices) + 1, np.int32 if indices.size < 2**31 else np.int64)
+    np.cumsum(real.sum(1), out=ends[1:])
+    matrix = sp.csr_matrix((scores[real], indices[real], ends), shape=(len(indices), L), copy=False)
+    if ordered:
+        matrix.sort_indices()
+    return matrix
+
+
+def mean_scores(matrices: Iterable[Any], weights: Sequence[float] | None = None) -> sp.csr_matrix:
+    """The weighted mean of sparse score matrices (N, L), float32; what a matrix does not store counts 0 there.
+
+    What any of them stores is stored in the mean, even where it is 0: `Ranking.from_csr` ranks stored entries.
+    """
+    found = [sp.csr_matrix(matrix, dtype=np.float64) for matrix in matrices]
+    if len({matrix.shape for matrix in found}) != 1:
+        raise DataError("a mean needs score matrices of one shape", found=[matrix.shape for matrix in found])
+    each = _checked_weights(weights, len(found))
+    for matrix, weight in zip(found, each, strict=True):
+        matrix.data = matrix.data * weight
+    beside = sp.hstack(found, format="csr")
+    N, L = found[0].shape
+    return _added_up(sp.csr_matrix((beside.data, beside.indices % max(L, 1), beside.indptr), shape=(N, L)), each.sum())
+
+
+def _checked_weights(weights: Sequence[float] | None, count: int) -> NDArray[np.float64]:
+    """The weights of `count` rankings; 1 each unless given."""
+    given = np.ones(count) if weights is None else np.asarray(weights, np.float64)
+    if given.shape != (count,) or not np.isfinite(given).all() or (given < 0).any() or not given.any():
+        raise ParameterError(f"weights must be {count} numbers of at least 0, not all 0; got {weights!r}")
+    return given
+
+
+def _added_up(matrix: sp.csr_matrix, total: float) -> sp.csr_matrix:
+    """Entries that stand several times added up and divided by `total`: float64 in, float32 out.
+
+    The sum of float64 hardly depends on its order. scipy's own sum of matrices would drop entries that become 0.
+    """
+    matrix.has_canonical_format = False
+    matrix.has_sorted_indices = False
+    matrix.sum_duplicates()
+    matrix.data /= total
+    return matrix.astype(np.float32)
+
+
+def _same_labels(a: Labels, b: Labels) -> bool:
+    return a is b or a.keys is b.keys or a.keys.digest() == b.keys.digest()

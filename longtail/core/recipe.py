@@ -32,6 +32,7 @@ class Recipe(Parameters):
     version: ClassVar[int] = 1  # raised when the same settings train another model: older measurements no longer count
     supports: ClassVar[frozenset[str]] = frozenset()  # any of "device", "budget", "resume"
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    renamed: ClassVar[dict[str, str]] = {}  # old name → new name of parameters, for models saved with the old one
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

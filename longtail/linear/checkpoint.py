@@ -1,4 +1,4 @@
-"""What a training has solved so far, kept so that a killed one can be taken up again."""
+"""The solved parts of a training, kept so that a killed one can go on where it stopped."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from longtail.labels.tree import LabelTree
 from longtail.store.cache import find, keep
 
 if TYPE_CHECKING:
-    from longtail.linear.train import LinearParameters, Training
+    from longtail.linear.parameters import LinearParameters
+    from longtail.linear.train import Training
 
 log = logging.getLogger("longtail")
 PREDICTION_ONLY = ("weights",)  # settings that do not change what is solved
-WORTH_KEEPING = 2.0  # seconds: what is solved faster is sooner solved again than read
+WORTH_KEEPING = 2.0  # seconds: a part that took less is solved again faster than it is read
 
 
 class Checkpoints:
-    """Solved parts in the folder of a run (None: nothing is kept), each under all that it depends on."""
+    """Solved parts in the folder of a run (None: nothing is kept); the key of each names everything it depends on."""
 
     def __init__(self, folder: Path | None, key: str):
         self.folder, self.key = folder, key
 
     @classmethod
     def of(cls, data: Training, tree: LabelTree, settings: LinearParameters, run: Run, number: int) -> Checkpoints:
-        """Those of one tree of a training; without a folder nothing is looked at."""
+        """The checkpoints of one tree of a training."""
         if run.folder is None:
             return cls(None, "")
         hasher = hashlib.sha256()
-        matrices = [data.X, data.Y, *([] if data.ignore is None else [data.ignore])]
-        arrays = [a for m in matrices for a in (m.indptr, m.indices, m.data)]
-        arrays += [tree.order, *tree.levels, *([] if data.dense is None else [data.dense])]
+        matrices = [data.Y, *([] if data.ignore is None else [data.ignore])]
+        arrays = [*data.features.arrays, *(a for m in matrices for a in (m.indptr, m.indices, m.data))]
+        arrays += [tree.order, *tree.levels, *([] if data.features.dense is None else [data.features.dense])]
         for array in arrays:
             hasher.update(f"{array.dtype}{array.shape}".encode())
             hasher.update(np.ascontiguousarray(array).data)
@@ -48,13 +49,13 @@ class Checkpoints:
         return cls(run.folder, orjson.dumps(told, option=orjson.OPT_SORT_KEYS).decode())
 
     def part(self, first_parent: int, number: int, solve: Callable[[], Weights]) -> Weights:
-        """A part of the problems that begin with a parent: found where it was kept, or solved now and kept."""
+        """The weights of a part of the problem that begins at a parent: read from the folder, or solved and kept."""
         if self.folder is None:
             return solve()
         key = f"{self.key} from {first_parent} part {number}"
         found = find(self.folder, key)
         if found is not None:
-            log.info("taken up again: part %d of the training was solved already", number + 1)
+            log.info("resuming: part %d of the training was solved before", number + 1)
             return Weights(**found)
         began = time.monotonic()
         solved = solve()

@@ -1,14 +1,14 @@
-"""A trained model over an edited label space: new labels get a place in every tree and weights, without the data.
+"""A trained model over an edited label space: new labels get a place in every tree and weights, without training data.
 
-The training points are gone, but the label texts are there. A new label's classifier is therefore taught by texts: its
-own is the one positive, those of its new siblings are the negatives. To that comes a share of the classifiers of labels
-with a similar text. docs/edit-labels.md has what the alternatives measured.
+The training points are not available, but the label texts are. A new label's classifier is therefore trained on texts:
+its own is the only positive, those of its new siblings are the negatives. A share of the classifiers of labels with a
+similar text is added. docs/edit-labels.md has measurements of the alternatives.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,27 +16,29 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _native
-from longtail._native.linear import Level, Problem, Weights, pack_level, solve_level, unpack_level
+from longtail._native.linear import PackedLevel, Problem, Weights, pack_level, unpack_level
 from longtail.core.editing import about_edit, check_edit
 from longtail.core.errors import UnsupportedError
 from longtail.core.labels import Labels
 from longtail.data.sparse import csr
 from longtail.labels.tree import LabelTree
+from longtail.linear.features import Features
+from longtail.linear.parameters import LinearParameters
 from longtail.linear.place import Newcomers, places
 from longtail.linear.ranker import BIAS, Ranker
-from longtail.linear.train import MAX_PASSES, LinearParameters
+from longtail.linear.solve import solve_in_parts
 
 if TYPE_CHECKING:
     from longtail.linear.model import LinearModel
 
 log = logging.getLogger("longtail")
-POSITIVE = 8.0  # what an error on the label's own text costs against one on a sibling's
+POSITIVE = 8.0  # cost of an error on the label's own text, where one on a sibling's costs 1
 EPS = 0.01  # the problems are small: solve them well
-SIBLINGS = 1000  # texts that speak against a new label, at most; only flat trees have more
+SIBLINGS = 1000  # negative texts of a new label, at most; only flat trees have more
 TOGETHER = 256  # new labels of one cluster that are solved against each other
-ALIKE, ALIKE_FROM = 5, 0.5  # labels of similar text whose classifiers count: how many, and from which similarity on
-SHARE = 0.2  # of these in the weights
-CROWDED = 2  # times the `leaf_size` of the recipe: clusters that have outgrown their tree
+ALIKE, ALIKE_FROM = 5, 0.5  # labels of similar text whose classifiers are mixed in: how many, from which similarity
+SHARE = 0.2  # of the weights that come from these
+CROWDED = 2  # times the recipe's `leaf_size`: clusters larger than this are warned about
 NAMED = 5  # labels named in a warning
 
 
@@ -46,7 +48,7 @@ def edit_labels(model: LinearModel, labels: Labels) -> LinearModel:
     rankers = model.rankers
     if len(labels) > len(model.labels):
         rankers = added(model, labels)
-    edited = type(model)(model.recipe, labels, model.encoder, rankers, about_edit(model.about, model.labels, labels))
+    edited = type(model)(model.recipe, labels, model.blocks, rankers, about_edit(model.about, model.labels, labels))
     edited.decision = model.decision
     return edited
 
@@ -54,10 +56,16 @@ def edit_labels(model: LinearModel, labels: Labels) -> LinearModel:
 def added(model: LinearModel, labels: Labels) -> list[Ranker]:
     """The rankers with the labels that `labels` has beyond the model's own."""
     L, recipe = len(model.labels), model.recipe
-    if model.encoder is None:
+    block = model.blocks[0]
+    if block.reads != "text":
         raise UnsupportedError(
-            f"this {recipe.name!r} model was trained on a feature matrix: a new label has no text that it could read; "
+            f"this {recipe.name!r} model was trained on a feature matrix and cannot read the text of a new label; "
             "train again with the label"
+        )
+    if len(model.blocks) > 1 or block.dense:
+        raise UnsupportedError(
+            f"this {recipe.name!r} model has the feature blocks {', '.join(b.kind for b in model.blocks)}; labels can "
+            "be added only to a model with one sparse block: train again with the label"
         )
     if labels.texts is None:
         raise UnsupportedError(
@@ -65,7 +73,7 @@ def added(model: LinearModel, labels: Labels) -> list[Ranker]:
             "train on a corpus whose label list has texts"
         )
     settings = settings_of(model)
-    new = Newcomers.of(labels.texts, L, labels.removed, model.encoder)
+    new = Newcomers.of(labels.texts, L, labels.removed, block)
     if new.silent.any():
         warn_silent(labels, L + np.flatnonzero(new.silent))
     rankers = [with_labels(ranker, new, settings, labels.removed) for ranker in model.rankers]
@@ -74,7 +82,7 @@ def added(model: LinearModel, labels: Labels) -> list[Ranker]:
 
 
 def settings_of(model: LinearModel) -> LinearParameters:
-    """What the model was trained with."""
+    """The settings that the model was trained with."""
     names = (field.name for field in fields(LinearParameters))
     return LinearParameters(**{name: getattr(model.recipe, name) for name in names if hasattr(model.recipe, name)})
 
@@ -119,29 +127,19 @@ def text_weights(
         np.append(begins, M).astype(np.int64),
         targets,
     )
-    solved = solve_level(
-        sp.vstack([new.known, new.own], format="csr"),
-        problem,
-        bias=BIAS,
-        cost_positive=POSITIVE * settings.C,
-        cost_negative=settings.C if settings.C_negative is None else settings.C_negative,
-        eps=EPS,
-        max_passes=MAX_PASSES,
-        threshold=0.0,
-        budget=None,
-        seed=0,
-        loss=settings.loss,
-        solver=settings.solver,
-    )
+    C_negative = settings.C if settings.C_negative is None else settings.C_negative
+    costly = replace(settings, C=POSITIVE * settings.C, C_negative=C_negative)
+    unpruned = replace(costly, eps=EPS, prune=0.0, weights_per_label=None)
+    solved = solve_in_parts(Features.of([sp.vstack([new.known, new.own], format="csr")]), problem, unpruned, seed=0)
     return csr(solved.ptr, solved.features, solved.values, (M, new.own.shape[1] + 1))[np.argsort(by_cluster)]
 
 
 def siblings(
     tree: LabelTree, clusters: NDArray[np.int64], removed: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The labels of each of some clusters that are not removed, and beside each the number of the cluster in the list.
+    """The labels of some clusters that are not removed, and for each the number of its cluster in the list.
 
-    Of a cluster of more than SIBLINGS labels, so many at even distances.
+    From a cluster of more than SIBLINGS labels, that many at even distances.
     """
     ends = cluster_ends(tree)
     sizes = ends[clusters + 1] - ends[clusters]
@@ -156,7 +154,7 @@ def siblings(
 
 
 def with_alike(solved: sp.csr_matrix, by_label: sp.csr_matrix, new: Newcomers) -> sp.csr_matrix:
-    """`solved` with a SHARE of the weights of the labels whose texts are most alike; unchanged where none is."""
+    """`solved` mixed with a SHARE of the weights of labels with similar texts; unchanged where there are none."""
     alike, similarity = _native.top_k(new.near, min(ALIKE, new.near.shape[1]))
     real = (alike >= 0) & (similarity > ALIKE_FROM)
     shares = np.where(real, similarity, 0).astype(np.float32) ** 2
@@ -169,13 +167,14 @@ def with_alike(solved: sp.csr_matrix, by_label: sp.csr_matrix, new: Newcomers) -
 
 
 def pruned(weights: sp.csr_matrix, settings: LinearParameters) -> sp.csr_matrix:
-    """Weights as small as training drops them are dropped, and all beyond the recipe's budget."""
+    """The weights that training would keep: those not below `prune`, at most `weights_per_label` of each label."""
     sizes = weights.copy()
     sizes.data = np.abs(sizes.data)
     sizes.data[sizes.data < settings.prune] = 0
     sizes.eliminate_zeros()
-    if settings.budget is not None and np.diff(sizes.indptr).max(initial=0) > settings.budget:
-        kept, values = _native.top_k(sizes, settings.budget)
+    most = settings.weights_per_label
+    if most is not None and np.diff(sizes.indptr).max(initial=0) > most:
+        kept, values = _native.top_k(sizes, most)
         real = kept >= 0
         sizes = csr(np.append(0, np.cumsum(real.sum(1))), kept[real], values[real], sizes.shape)
         sizes.sort_indices()
@@ -184,7 +183,7 @@ def pruned(weights: sp.csr_matrix, settings: LinearParameters) -> sp.csr_matrix:
 
 
 def with_lowest_bias(weights: sp.csr_matrix, by_node: sp.csr_matrix, silent: NDArray[np.bool_]) -> sp.csr_matrix:
-    """Labels whose texts say nothing get the lowest bias there is, and nothing else."""
+    """Labels whose texts have no known word get the lowest bias of all labels, and no other weight."""
     if not silent.any():
         return weights
     bias = by_node.shape[1] - 1
@@ -199,7 +198,7 @@ def grown(
 ) -> Ranker:
     """The ranker with a label for each row of `new` (M, d + 1) at the end of its cluster.
 
-    `weights` are those of the last level as they are.
+    `weights` are the present weights of the last level.
     """
     tree, L = ranker.tree, len(ranker.tree)
     by_cluster = np.argsort(clusters, kind="stable")
@@ -221,8 +220,8 @@ def grown(
     return Ranker(taller, [*ranker.levels[:-1], same_scales(packed, ranker.levels[-1], order < L)], ranker.width)
 
 
-def same_scales(packed: Level, before: Level, known: NDArray[np.bool_]) -> Level:
-    """int8 weights of known labels keep their scale to the last bit; packing again may miss it by one."""
+def same_scales(packed: PackedLevel, before: PackedLevel, known: NDArray[np.bool_]) -> PackedLevel:
+    """int8 weights with the scales that known labels had: packing them again may change the last bit."""
     if not len(packed.scales):
         return packed
     scales = packed.scales.copy()
@@ -231,29 +230,29 @@ def same_scales(packed: Level, before: Level, known: NDArray[np.bool_]) -> Level
 
 
 def cluster_ends(tree: LabelTree) -> NDArray[np.int64]:
-    """Where the clusters that hold labels begin and end in the order; of a flat tree there is one."""
+    """Where the clusters that hold labels begin and end in the order; a flat tree has one cluster."""
     return np.array([0, len(tree)]) if len(tree.levels) == 1 else tree.levels[-2]
 
 
 def warn_silent(labels: Labels, indices: NDArray[np.int64]) -> None:
-    """Name labels that only their prior can bring up."""
+    """Warn about labels whose texts have no known word, by name."""
     names = ", ".join(repr(labels.keys[int(i)]) for i in indices[:NAMED]) + (", …" if len(indices) > NAMED else "")
     log.warning(
-        "%s new label(s) have a text without a word that the model knows; they get the lowest prior and will hardly "
-        "ever be suggested: %s",
+        "%s new label(s) have a text without a word that the model knows; they get the lowest prior and will almost "
+        "never be suggested: %s",
         f"{len(indices):,}",
         names,
     )
 
 
 def warn_crowded(rankers: list[Ranker], leaf_size: int | None) -> None:
-    """Say so when clusters have become much larger than the tree was made for."""
+    """Warn when clusters have become much larger than the recipe's `leaf_size`."""
     sizes = np.concatenate([np.diff(cluster_ends(ranker.tree)) for ranker in rankers])
     if leaf_size is None or not (sizes > CROWDED * leaf_size).any():
         return
     log.warning(
-        "%s cluster(s) of the label tree hold more than %s labels, the largest %s, and were made for %s: "
-        "prediction slows down with them; train again when you can",
+        "%s cluster(s) of the label tree hold more than %s labels, the largest %s; the recipe's leaf_size is %s. "
+        "Large clusters slow prediction down; train again when you can",
         f"{int((sizes > CROWDED * leaf_size).sum()):,}",
         f"{CROWDED * leaf_size:,}",
         f"{int(sizes.max()):,}",

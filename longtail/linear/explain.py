@@ -1,20 +1,22 @@
-"""Why a linear model suggests a label: every margin on the way to it taken apart, word by word, exactly."""
+"""Why a linear model suggests a label: every margin on the path to it split exactly into its words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._native.linear import Level, unpack_level
+from longtail._native.linear import PackedLevel, unpack_level
 from longtail.core.errors import ParameterError, shorten
 from longtail.core.explanation import Explanation, Path, Reason, Step, Term
 from longtail.core.ranking import Kind
 from longtail.core.texts import Texts
 from longtail.labels.paths import Stop, way_to
+from longtail.linear.blocks import Block, in_column_order, text_columns
+from longtail.linear.features import Features
 from longtail.linear.ranker import BIAS, Ranker
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 Weights = tuple[NDArray[np.int32], NDArray[np.float32]]  # features, rising, and their weights
 
 
-def child_weights(level: Level, parent: int, child: int, among: NDArray[np.int32] | None = None) -> Weights:
+def child_weights(level: PackedLevel, parent: int, child: int, among: NDArray[np.int32] | None = None) -> Weights:
     """The weights of child number `child` of a node, by rising feature: all, or those of the features `among`."""
     weights = unpack_level(level, parent, among)
     own = slice(weights.ptr[child], weights.ptr[child + 1])
@@ -33,11 +35,11 @@ def child_weights(level: Level, parent: int, child: int, among: NDArray[np.int32
 def explain(model: LinearModel, x: Any, k: int | None = None, labels: Sequence[str] | None = None) -> Explanation:
     """Why each of the k best labels of a text (or of one row of features) was suggested.
 
-    `labels` names labels by key instead: why these, or why not. They have the score of the path to them, whether the
-    search would have reached them or not.
+    `labels` names labels by key instead: why these, or why not. Their score is that of the path to them, whether the
+    search would have reached them or not. A dense feature block counts as one term.
     """
     points = model.check_inputs([x] if isinstance(x, str) else _one_row(x))
-    row = model.features(points)
+    row = Point(model, points)
     wanted: dict[int, float | None] = {}
     kind: Kind = "score"
     if labels is None:
@@ -47,51 +49,83 @@ def explain(model: LinearModel, x: Any, k: int | None = None, labels: Sequence[s
     else:
         wanted = {model.labels.index(key): None for key in labels}
     reasons = tuple(reason(model, row, label, score) for label, score in wanted.items())
-    terms = sorted(zip(feature_names(model, row.indices), map(float, row.data), strict=True), key=lambda t: -t[1])
+    terms = sorted(row.terms(), key=lambda term: -term[1])
     text = points[0] if isinstance(points, Texts) else None
     return Explanation(model.recipe.name, text, kind, tuple(terms), reasons)
 
 
-def reason(model: LinearModel, row: sp.csr_matrix, label: int, score: float | None = None) -> Reason:
-    """The paths to a label for one point (1, width), and the score: that of the paths unless it is given."""
+class Point:
+    """The features of one point, and which of them belong to which block."""
+
+    def __init__(self, model: LinearModel, point: Any):
+        features: Features = model.features(point)
+        _, self.columns, self.values = features.arrays
+        self.bias = features.width  # the number of the bias: the feature after the last
+        self.placed = in_column_order(model.blocks)
+        dense = np.empty(0, np.float32) if features.dense is None else features.dense[0]
+        self.dense: list[tuple[str, int, NDArray[np.float32]]] = []  # of each dense block: title, first column, values
+        for first, block in self.placed:
+            if block.dense:
+                at = first - features.columns
+                self.dense.append((title(block), first, dense[at : at + block.width]))
+
+    def terms(self) -> list[tuple[str, float]]:
+        """The point's terms with their values; of a dense block the length of its row."""
+        words = zip(names(self.placed, self.columns), map(float, self.values), strict=True)
+        return [*words, *((name, float(np.linalg.norm(values))) for name, _, values in self.dense)]
+
+
+def title(block: Block) -> str:
+    """A dense block in one line of an explanation."""
+    return f"[{block.kind}: {block.width:,} dense features]"
+
+
+def reason(model: LinearModel, row: Point, label: int, score: float | None = None) -> Reason:
+    """The paths to a label for one point, and the score: that of the paths unless it is given."""
     text = None if model.labels.texts is None else model.labels.texts[label]
     key = model.labels.keys[label]
-    words = label_features(model, text or key)
+    words = np.array(text_columns(model.blocks, text or key), np.int32)
     paths = tuple(path(model, ranker, row, label, words) for ranker in model.rankers)
     reached = float(np.mean([path.score for path in paths])) if score is None else score
     return Reason(key, text, reached, paths)
 
 
-def path(model: LinearModel, ranker: Ranker, row: sp.csr_matrix, label: int, words: NDArray[np.int32]) -> Path:
+def path(model: LinearModel, ranker: Ranker, row: Point, label: int, words: NDArray[np.int32]) -> Path:
     """The steps to a label down one tree."""
     way = way_to(ranker.tree, label)
-    taken_apart = [apart(model, level, stop, row, words) for level, stop in zip(ranker.levels, way, strict=True)]
-    margins = [bias + sum(term.contribution for term in terms) for bias, terms in taken_apart]
+    splits = [split(level, stop, row, words) for level, stop in zip(ranker.levels, way, strict=True)]
+    margins = [bias + sum(term.contribution for term in terms) for bias, terms in splits]
     scores = path_scores(getattr(model.recipe, "post", "none"), margins)
     steps = tuple(
         Step(".".join(str(stop.child) for stop in way[: t + 1]), way[t].labels, margins[t], scores[t], bias, terms)
-        for t, (bias, terms) in enumerate(taken_apart)
+        for t, (bias, terms) in enumerate(splits)
     )
     return Path(scores[-1], steps)
 
 
-def apart(
-    model: LinearModel, level: Level, stop: Stop, row: sp.csr_matrix, words: NDArray[np.int32]
-) -> tuple[float, tuple[Term, ...]]:
-    """The bias of a node and what each term of a point adds to its margin, largest first."""
-    among = np.append(row.indices, np.int32(model.width))  # the bias is the feature after the last
+def split(level: PackedLevel, stop: Stop, row: Point, words: NDArray[np.int32]) -> tuple[float, tuple[Term, ...]]:
+    """The bias of a node and what each term of a point adds to its margin, largest first.
+
+    A dense block is one term: its value is the length of its row, its weight the sum it adds divided by that.
+    """
+    dense = [np.arange(first, first + len(values), dtype=np.int32) for _, first, values in row.dense]
+    among = np.concatenate([row.columns, *dense, [np.int32(row.bias)]])  # rises: sparse, dense, bias
     features, weights = child_weights(level, stop.parent, stop.child, among)
-    values = np.append(row.data, np.float32(BIAS))[np.searchsorted(among, features)].astype(float)
+    all_values = np.concatenate([row.values, *(values for _, _, values in row.dense), [np.float32(BIAS)]])
+    values = all_values[np.searchsorted(among, features)].astype(float)
     products = values * weights
-    is_bias = features == model.width
-    names = feature_names(model, features[~is_bias])
-    numbers = (array[~is_bias].tolist() for array in (values, weights, products, np.isin(features, words)))
-    terms = [Term(*entry) for entry in zip(names, *numbers, strict=True)]
-    return float(products[is_bias].sum()), tuple(sorted(terms, key=lambda term: -term.contribution))
+    sparse = features < (row.dense[0][1] if row.dense else row.bias)
+    numbers = (array[sparse].tolist() for array in (values, weights, products, np.isin(features, words)))
+    terms = [Term(*entry) for entry in zip(names(row.placed, features[sparse]), *numbers, strict=True)]
+    for name, first, block in row.dense:
+        own = (features >= first) & (features < first + len(block))
+        length, total = float(np.linalg.norm(block)), float(products[own].sum())
+        terms.append(Term(name, length, total / length if length else 0.0, total))
+    return float(products[features == row.bias].sum()), tuple(sorted(terms, key=lambda term: -term.contribution))
 
 
 def path_scores(post: str, margins: Sequence[float]) -> list[float]:
-    """What the way down is worth after each node, as the beam search combines margins (`combine` in beam.cpp)."""
+    """The score of the path after each node, as the beam search combines margins (`combine` in beam.cpp)."""
     m = np.asarray(margins, float)
     if post == "l3-hinge":
         return [float(s) for s in np.exp(-np.cumsum(np.maximum(0, 1 - m) ** 3))]
@@ -100,19 +134,13 @@ def path_scores(post: str, margins: Sequence[float]) -> list[float]:
     return [float(s) for s in m]
 
 
-def feature_names(model: LinearModel, features: Iterable[int]) -> list[str]:
-    """The terms of features; their numbers where there is no vocabulary."""
-    columns = np.asarray(list(features), np.int64)
-    if model.encoder is None:
-        return [f"feature {column}" for column in columns]
-    return model.encoder.names(columns)
-
-
-def label_features(model: LinearModel, text: str) -> NDArray[np.int32]:
-    """The known words of a label's text."""
-    if model.encoder is None:
-        return np.empty(0, np.int32)
-    return model.encoder.count(Texts.of([text])).indices
+def names(placed: Sequence[tuple[int, Block]], columns: NDArray[Any]) -> list[str]:
+    """The terms of some rising columns of the features, as their blocks call them."""
+    found: list[str] = []
+    for first, block in placed:
+        own = (columns >= first) & (columns < first + block.width)
+        found += block.names((columns[own] - first).tolist())
+    return found
 
 
 def node_words(model: LinearModel, ranker: Ranker, t: int, node: int, count: int) -> list[str]:
@@ -123,9 +151,11 @@ def node_words(model: LinearModel, ranker: Ranker, t: int, node: int, count: int
         parent = int(np.searchsorted(above, ends[node], side="right")) - 1
         child = node - int(np.searchsorted(ends, above[parent]))
     features, weights = child_weights(ranker.levels[t], parent, child)
+    placed = in_column_order(model.blocks)
+    words = sum(block.width for _, block in placed if not block.dense)  # then dense columns and the bias
     best = np.argsort(-weights, kind="stable")
-    best = best[(weights[best] > 0) & (features[best] != model.width)][:count]
-    return feature_names(model, features[best])
+    best = best[(weights[best] > 0) & (features[best] < words)][:count]
+    return [name for feature in best for name in names(placed, features[[feature]])]
 
 
 def _one_row(x: Any) -> sp.csr_matrix:

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from longtail import _native
 from longtail._native.linear import BeamSearch
+from longtail.core.ranking import scores_csr
 from longtail.core.texts import Texts
 from longtail.data.sparse import csr
-from longtail.encoders.tfidf import Tfidf
-from longtail.linear.ranker import BIAS, Ranker, scores_csr
+from longtail.linear.blocks import Block
+from longtail.linear.ranker import BIAS, Ranker
 from longtail.search.sparse import SparseIndex
 
-NEAREST = 10  # known labels whose texts are nearest: they have a say in where a new one goes
+NEAREST = 10  # known labels with the nearest texts: they vote on the cluster of a new one
 CLUSTERS = 10  # best clusters of a text that count
 BLOCK = 8192  # new labels placed at a time
 
@@ -33,9 +34,9 @@ class Newcomers:
     near: sp.csr_matrix
 
     @classmethod
-    def of(cls, texts: Texts, L: int, removed: NDArray[np.bool_] | None, encoder: Tfidf) -> Newcomers:
-        """Those from index L on of an edited label space with these texts and tombstones."""
-        vectors = encoder.encode(texts)
+    def of(cls, texts: Texts, L: int, removed: NDArray[np.bool_] | None, block: Block) -> Newcomers:
+        """The labels from index L on, given the texts and tombstones of all and a sparse block that reads texts."""
+        vectors = block.encode(texts)
         known, own = vectors[:L], vectors[L:]
         if removed is not None and removed[:L].any():
             known = (sp.diags((~removed[:L]).astype(np.float32)) @ known).tocsr().astype(np.float32)
@@ -52,9 +53,9 @@ class Newcomers:
 def places(ranker: Ranker, new: Newcomers, post: str) -> NDArray[np.int64]:
     """The cluster (M,) of the last level of clusters that each new label joins.
 
-    It is the one that the tree's own classifiers lead to: best over its text and those of its nearest labels, each by
-    the square of its similarity. Points that will want the label resemble these, and come the same way. A label
-    without known words goes where there is most room.
+    The tree's own classifiers choose it: the best cluster over the label's text and the texts of its nearest labels,
+    weighted by the square of their similarity. Points that should get the label resemble these texts, and so take the
+    same path. A label without known words goes to the smallest cluster.
     """
     M, tree = new.own.shape[0], ranker.tree
     if len(tree.levels) == 1:

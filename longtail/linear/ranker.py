@@ -1,16 +1,15 @@
-"""A label tree with the weights of its levels: what ranks labels for rows of features."""
+"""A label tree with the weights of its levels: ranks labels for points."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._native.linear import BeamSearch, CsrArrays, Level
-from longtail.data.sparse import csr
+from longtail._native.linear import BeamSearch, PackedLevel
 from longtail.labels.tree import LabelTree
+from longtail.linear.features import Features
 
 BIAS = 1.0  # the value of the feature that every point has
 
@@ -18,34 +17,36 @@ BIAS = 1.0  # the value of the feature that every point has
 class Ranker:
     """One tree, and for each of its levels the weights of all nodes; `width` features besides the bias."""
 
-    def __init__(self, tree: LabelTree, levels: list[Level], width: int):
+    def __init__(self, tree: LabelTree, levels: list[PackedLevel], width: int):
         self.tree, self.levels, self.width = tree, levels, width
         self._search = BeamSearch(width, levels)
         self._last_usable: tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None] = None, None
         self._smallest_cluster = 1 if len(levels) == 1 else int(np.diff(tree.levels[-2]).min())
 
     def search(
-        self, X: sp.csr_matrix | CsrArrays, k: int, beam: int, post: str, gone: NDArray[np.bool_] | None = None
+        self, features: Features, k: int, beam: int, post: str, gone: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best labels (N, k) and their scores; pads −1, −inf. Labels that are `gone` (L,) are left out.
 
         The beam is widened where it could not reach k labels: for all points where clusters are small, and after that
-        for those that have met too many labels that are gone.
+        for the points that met too many labels that are gone.
         """
         usable, left = self._usable(gone)
         beam = min(max(beam, -(-k // self._smallest_cluster)), len(self.tree))
-        found, scores = self._search.search(
-            X, bias=BIAS, beam=beam, k=k, post=post, names=self.tree.order, usable=usable
-        )
+        found, scores = self._best(features, k, beam, post, usable)
         least = min(k, left)
         while usable is not None and least and beam < len(self.tree) and (found[:, least - 1] < 0).any():
             beam = min(4 * beam, len(self.tree))
             short = np.flatnonzero(found[:, least - 1] < 0)
-            matrix = csr(X[0], X[1], X[2], (len(found), self.width)) if isinstance(X, tuple) else X
-            found[short], scores[short] = self._search.search(
-                matrix[short], bias=BIAS, beam=beam, k=k, post=post, names=self.tree.order, usable=usable
-            )
+            found[short], scores[short] = self._best(features.take(short), k, beam, post, usable)
         return found, scores
+
+    def _best(
+        self, features: Features, k: int, beam: int, post: str, usable: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        return self._search.search(
+            features.arrays, features.dense, bias=BIAS, beam=beam, k=k, post=post, names=self.tree.order, usable=usable
+        )
 
     def _usable(self, gone: NDArray[np.bool_] | None) -> tuple[NDArray[np.bool_] | None, int]:
         """Which nodes of the last level may be found (None: all) and how many; remembered for the next query."""
@@ -58,7 +59,7 @@ class Ranker:
         return usable, len(self.tree) if usable is None else int(np.count_nonzero(usable))
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
-        """Arrays that make this ranker again."""
+        """Arrays from which `from_state` builds this ranker again."""
         arrays: dict[str, NDArray[Any]] = {f"{prefix}.order": self.tree.order}
         for t, level in enumerate(self.levels):
             if t < len(self.levels) - 1:  # on the last every label is a node
@@ -71,17 +72,9 @@ class Ranker:
         """From `state`."""
         order, ends = arrays[f"{prefix}.order"], (arrays[f"{prefix}.ends{t}"] for t in range(levels - 1))
         tree = LabelTree(order, (*ends, np.arange(len(order) + 1)))
-        fields = Level._fields
-        made = [Level(*(arrays[f"{prefix}.level{t}.{name}"] for name in fields)) for t in range(levels)]
-        for t, level in enumerate(made):
+        fields = PackedLevel._fields
+        packed = [PackedLevel(*(arrays[f"{prefix}.level{t}.{name}"] for name in fields)) for t in range(levels)]
+        for t, level in enumerate(packed):
             if not np.array_equal(level.child_ptr, tree.child_ptr(t)):
-                raise ValueError(f"the weights of level {t} are not those of its tree.")
-        return cls(tree, made, width)
-
-
-def scores_csr(found: NDArray[np.int32], scores: NDArray[np.float32], L: int) -> sp.csr_matrix:
-    """Rankings as a matrix (N, L); what is not in a ranking is 0."""
-    real = found >= 0
-    matrix = csr(np.append(0, np.cumsum(real.sum(1))), found[real], scores[real], (len(found), L))
-    matrix.sort_indices()
-    return matrix
+                raise ValueError(f"the weights of level {t} do not belong to its tree.")
+        return cls(tree, packed, width)

@@ -19,8 +19,11 @@ from longtail.data.sparse import normalise_rows
 from longtail.encoders.tfidf import Tfidf, TfidfParameters
 from longtail.labels.represent import combined, pifa, with_neighbours
 from longtail.labels.tree import LabelTree
+from longtail.linear.blocks import Block, GivenBlock, TfidfBlock
+from longtail.linear.features import Features
 from longtail.linear.model import LinearModel
-from longtail.linear.train import LinearParameters, Training, train_ranker
+from longtail.linear.parameters import LinearParameters
+from longtail.linear.train import Training, train_ranker
 from longtail.train.recipe import TrainedRecipe
 
 
@@ -29,6 +32,7 @@ class LinearRecipe(TrainedRecipe):
     """TF-IDF features (or those of the corpus), label trees (`tree`), linear classifiers on every level."""
 
     supports: ClassVar[frozenset[str]] = frozenset({"resume"})
+    renamed: ClassVar[dict[str, str]] = {"budget": "weights_per_label"}
 
     negatives: Literal["tfn", "tfn+man"] = param_of(LinearParameters, "negatives")
     loss: Literal["squared-hinge", "logistic"] = param_of(LinearParameters, "loss")
@@ -38,7 +42,7 @@ class LinearRecipe(TrainedRecipe):
     costs: Literal["equal", "counts"] = param_of(LinearParameters, "costs")
     eps: float = param_of(LinearParameters, "eps")
     prune: float = param_of(LinearParameters, "prune")
-    budget: int | None = param_of(LinearParameters, "budget")
+    weights_per_label: int | None = param_of(LinearParameters, "weights_per_label")
     weights: Literal["float32", "float16", "int8"] = param_of(LinearParameters, "weights")
     beam: int = param_of(LinearParameters, "beam")
     post: Literal["l3-hinge", "sigmoid", "none"] = param_of(LinearParameters, "post")
@@ -87,7 +91,8 @@ class LinearRecipe(TrainedRecipe):
             X = encoder.weigh(counts)
         else:
             X = normalise_rows(data.features)
-        training = Training(X, data.truth(), data.ignore)
+        block: Block = GivenBlock(X.shape[1]) if encoder is None else TfidfBlock(encoder)
+        training = Training(Features.of([X]), data.truth(), data.ignore)
         check_training(training)
         Z = self.label_vectors(training, labels, encoder)
         settings = LinearParameters(**self._part(LinearParameters))
@@ -96,7 +101,7 @@ class LinearRecipe(TrainedRecipe):
             own = replace(run, seed=(run.seed + (number << 40)) % 2**63)  # far from the seeds of other trees
             tree = self.tree(Z, labels, own.seed)
             rankers.append(train_ranker(training, tree, settings, own, number))
-        return LinearModel(self, labels, encoder, rankers)
+        return LinearModel(self, labels, [block], rankers)
 
     def _part(self, owner: type) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(owner) if hasattr(self, field.name)}
@@ -126,16 +131,16 @@ class ClusteredRecipe(LinearRecipe):
         if self.represent == "text" and texts is not None:
             Z = texts
         else:
-            Z = pifa(data.X, data.Y)
+            Z = pifa(data.features.sparse, data.Y)
             Z = Z if texts is None else combined(Z, texts)
         return with_neighbours(Z, data.Y) if self.neighbours else Z
 
 
 def check_training(data: Training) -> None:
     """Refuse training data from which nothing can be learnt."""
-    if not np.isfinite(data.X.data).all():
+    if not np.isfinite(data.features.sparse.data).all():
         raise DataError("the features of the training points hold NaN or infinite values")
-    if not data.X.nnz and data.dense is None:
+    if not data.features.sparse.nnz and data.features.dense is None:
         raise DataError("no training point has a feature that is not 0", fix="look at the features of the corpus")
     if not data.Y.nnz:
         raise DataError("no training point has a label", fix="look at the labels with `longtail inspect`")

@@ -42,4 +42,4 @@ class Dismec(LinearRecipe):
 
     def label_vectors(self, data: Training, labels: Labels, encoder: Tfidf | None) -> sp.csr_matrix:
         """Empty vectors: nothing is clustered."""
-        return sp.csr_matrix((len(labels), data.width), dtype="float32")
+        return sp.csr_matrix((len(labels), data.features.width), dtype="float32")

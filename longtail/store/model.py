@@ -169,7 +169,8 @@ def _recipe(path: Path, manifest: dict[str, Any]) -> Recipe:
             f"(known: {', '.join(sorted(recipes)) or 'none'}); use that longtail, or train again"
         )
     try:
-        return recipes[name].of(**manifest["settings"])
+        renamed = recipes[name].renamed
+        return recipes[name].of(**{renamed.get(key, key): value for key, value in manifest["settings"].items()})
     except (ParameterError, TypeError) as error:
         raise StoreError(
             f"{path}: its settings, written by longtail {writer}, do not fit here: {error} "

@@ -34,15 +34,21 @@ void combine(Post post, float parent, float* margins, int64_t count) {
         for (int64_t c = 0; c < count; c++) margins[c] = parent - std::log1p(std::exp(-margins[c]));
 }
 
+// Sparse rows, and beside them the rows of a dense block (may have no columns).
 struct Queries {
     const int64_t* ptr;
     const int32_t* features;
     const float* values;
+    const float* dense;
+    int64_t dense_width;
+    int32_t first_dense, bias_feature;
     float bias;
-    int32_t bias_feature;
 
-    int64_t size(int64_t query) const { return ptr[query + 1] - ptr[query]; }
-    Query operator[](int64_t query) const { return {features + ptr[query], values + ptr[query], size(query), bias_feature, bias}; }
+    int64_t size(int64_t query) const { return ptr[query + 1] - ptr[query] + dense_width; }
+    Query operator[](int64_t query) const {
+        return {features + ptr[query], values + ptr[query], ptr[query + 1] - ptr[query], dense + query * dense_width, dense_width,
+                first_dense, bias_feature, bias};
+    }
 };
 
 // A query that has reached a node, and the score it has there.
@@ -177,12 +183,11 @@ private:
         for (int step = 0; step < 2; step++)
             for (size_t i = first; i < last; i++) {
                 const Node own = node(visits[i].node);
-                const Query query = search.queries[visits[i].query];
-                for (int64_t j = 0; j < query.size; j++) {
-                    const uint32_t at = mixed(mix_, query.features[j]);
+                each_feature(search.queries[visits[i].query], [&](int32_t feature, float) {
+                    const uint32_t at = mixed(mix_, feature);
                     if (step == 0) prefetch(own.buckets + (at >> own.shift));
                     else prefetch(record_of(own, at)), prefetch(record_of(own, at) + 64);
-                }
+                });
             }
         return last;
     }
@@ -261,13 +266,17 @@ public:
         levels_.emplace_back(child_ptr, bucket_ptr, data_ptr, buckets, data, scales, child_bytes, weight_bytes, width_);
     }
 
-    // The k best nodes (N, k) of the last level added, and their scores; ties by lower name. They are named by `names`
-    // (K, or none for their numbers); `usable` (K, or none for all) leaves nodes out.
-    nb::tuple search(In<int64_t> ptr, In<int32_t> columns, In<float> values, float bias, int64_t beam, int64_t k,
-                     const std::string& post_name, std::optional<In<int32_t>> names, std::optional<In<uint8_t>> usable) const {
+    // The k best nodes (N, k) of the last level added, and their scores; ties by lower name. A point is a sparse row and, unless
+    // `dense` (N, e) is none, a dense one, whose columns are the last e features. Nodes are named by `names` (K, or none for
+    // their numbers); `usable` (K, or none for all) leaves nodes out.
+    nb::tuple search(In<int64_t> ptr, In<int32_t> columns, In<float> values, std::optional<In2<float>> dense, float bias, int64_t beam,
+                     int64_t k, const std::string& post_name, std::optional<In<int32_t>> names, std::optional<In<uint8_t>> usable) const {
         const Post post = post_of(post_name);
         const int64_t n = static_cast<int64_t>(ptr.shape(0)) - 1;
+        const int64_t dense_width = dense ? static_cast<int64_t>(dense->shape(1)) : 0;
         check(!levels_.empty(), "a search needs a level");
+        check(!dense || static_cast<int64_t>(dense->shape(0)) == n, "the dense block has more or fewer rows than the sparse one");
+        check(dense_width <= width_, "the dense block has more columns than there are features");
         const size_t nodes = static_cast<size_t>(levels_.back().nodes());
         check(!names || names->shape(0) == nodes, "names must be as many as the nodes of the last level");
         check(!usable || usable->shape(0) == nodes, "marks of what is usable must be as many as the nodes of the last level");
@@ -277,7 +286,8 @@ public:
         float* score_out = scores.data();
         {
             nb::gil_scoped_release nogil;
-            const Queries queries{ptr.data(), columns.data(), values.data(), bias, static_cast<int32_t>(width_)};
+            const Queries queries{ptr.data(), columns.data(), values.data(), dense ? dense->data() : nullptr, dense_width,
+                                  static_cast<int32_t>(width_ - dense_width), static_cast<int32_t>(width_), bias};
             const Names called{names ? names->data() : nullptr, usable ? usable->data() : nullptr};
             // large enough that queries meet at nodes, small enough that every thread has some
             const int64_t block = std::max<int64_t>(1, std::min<int64_t>(kBlock, (n + 4 * threads() - 1) / (4 * threads())));
@@ -329,8 +339,8 @@ void bind_beam(nb::module_& m) {
     nb::class_<BeamSearch>(m, "BeamSearch")
         .def(nb::init<int64_t>())
         .def("add_level", &BeamSearch::add_level)
-        .def("search", &BeamSearch::search, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg().none(), nb::arg().none());
+        .def("search", &BeamSearch::search, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg().none(), nb::arg().none());
 }
 
 }  // namespace longtail

@@ -72,14 +72,25 @@ struct Node {
 static inline const uint8_t* record_of(const Node& node, uint32_t mixed) { return node.data + 4 * uint64_t(node.buckets[mixed >> node.shift]); }
 static inline uint32_t rest_of(const Node& node, uint32_t mixed) { return static_cast<uint32_t>(mixed & ((uint64_t(1) << node.shift) - 1)); }
 
-// A row of features; the bias is one more.
+// A point: its sparse features, the dense ones, which follow each other from first_dense on, and the bias.
 struct Query {
     const int32_t* features;
     const float* values;
     int64_t size;
-    int32_t bias_feature;
+    const float* dense;
+    int64_t dense_size;
+    int32_t first_dense, bias_feature;
     float bias;
 };
+
+// take(feature, value) for all features that are not 0, the bias last. The order is fixed: sums depend on it.
+template <typename Take>
+static inline void each_feature(const Query& query, Take take) {
+    for (int64_t j = 0; j < query.size; j++) take(query.features[j], query.values[j]);
+    for (int64_t j = 0; j < query.dense_size; j++)
+        if (query.dense[j] != 0.0f) take(query.first_dense + static_cast<int32_t>(j), query.dense[j]);
+    if (query.bias != 0.0f) take(query.bias_feature, query.bias);
+}
 
 // Where the entries of a feature are under a parent that is laid out; size 0 where nowhere.
 struct Place {

@@ -101,13 +101,13 @@ nb::tuple solve_newton(In<int64_t> x_ptr, In<int32_t> x_columns, In<float> x_val
                        float bias, In<int64_t> group_ptr, In<int32_t> group_rows, In<int64_t> child_ptr,
                        In<int64_t> target_ptr, In<int32_t> target_rows, In<float> targets, In<float> costs,
                        In<int64_t> ignore_ptr, In<int32_t> ignore_rows, float cost_positive, float cost_negative,
-                       float eps, int max_passes, float threshold, int64_t budget, bool logistic) {
+                       float eps, int max_passes, float threshold, int64_t weights_per_label, bool logistic) {
     const LevelProblem problem{x_ptr.data(), x_columns.data(), x_values.data(), static_cast<int64_t>(x_ptr.shape(0)) - 1,
                                x_width, dense.data(), static_cast<int64_t>(dense.shape(1)), bias,
                                static_cast<int64_t>(group_ptr.shape(0)) - 1, group_ptr.data(), group_rows.data(),
                                child_ptr.data(), target_ptr.data(), target_rows.data(), targets.data(),
                                costs.shape(0) ? costs.data() : nullptr, ignore_ptr.shape(0) ? ignore_ptr.data() : nullptr,
-                               ignore_rows.data(), cost_positive, cost_negative, eps, max_passes, threshold, budget};
+                               ignore_rows.data(), cost_positive, cost_negative, eps, max_passes, threshold, weights_per_label};
     std::vector<std::vector<Entry>> solved(problem.children());
     {
         nb::gil_scoped_release nogil;

@@ -196,7 +196,7 @@ private:
             out.push_back({group_.feature(column), weight(column, l)});
             weight(column, l) = 0.0f;
         }
-        prune(out, problem_.threshold, problem_.budget);
+        prune(out, problem_.threshold, problem_.weights_per_label);
         lane.child = -1;
         bounds_[l] = kInfinity;
         std::vector<int32_t>().swap(lane.columns);

@@ -188,7 +188,7 @@ private:
             const float weight = solution[int64_t(c) * lanes_ + l];
             if (std::fabs(weight) >= problem_.threshold) out.push_back({group_.feature(c), weight});
         }
-        prune(out, problem_.threshold, problem_.budget);
+        prune(out, problem_.threshold, problem_.weights_per_label);
         lane_[l].child = -1;
         std::vector<Exception>().swap(lane_[l].rows);
     }

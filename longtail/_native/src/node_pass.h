@@ -149,8 +149,7 @@ struct Reader {
             const int64_t count = int64_t(load<Child>(counts, slot)) + 1;
             add_slot(at, count, entries, node.children, value, margins);
         };
-        for (int64_t j = 0; j < query.size; j++) take(query.features[j], query.values[j]);
-        if (query.bias != 0.0f) take(query.bias_feature, query.bias);
+        each_feature(query, take);
     }
 
     static void lay_out(const Node& node, int64_t buckets, Place* table, bool set) {
@@ -178,8 +177,7 @@ struct Reader {
             const Place place = table[mixed(node.mix, feature)];
             if (place.size) add_slot(node.data + place.at, place.size, entries, node.children, value, margins);
         };
-        for (int64_t j = 0; j < query.size; j++) take(query.features[j], query.values[j]);
-        if (query.bias != 0.0f) take(query.bias_feature, query.bias);
+        each_feature(query, take);
     }
 
     static constexpr NodeKernels kernels = {add, lay_out, add_laid_out};

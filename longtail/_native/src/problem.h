@@ -31,7 +31,7 @@ struct LevelProblem {
     float cost_positive, cost_negative, eps;
     int max_passes;
     float threshold;
-    int64_t budget;  // weights kept per label; negative: all above the threshold
+    int64_t weights_per_label;  // weights kept per label; negative: all above the threshold
     uint64_t seed = 0;
     int64_t first_group = 0;  // the number of the first group, for what is random
 
@@ -45,15 +45,15 @@ struct Entry {
 };
 
 // The entries worth keeping, by rising feature.
-inline void prune(std::vector<Entry>& entries, float threshold, int64_t budget) {
+inline void prune(std::vector<Entry>& entries, float threshold, int64_t weights_per_label) {
     const auto small = [&](const Entry& e) { return e.weight == 0.0f || !(std::fabs(e.weight) >= threshold); };
     entries.erase(std::remove_if(entries.begin(), entries.end(), small), entries.end());
-    if (budget >= 0 && static_cast<int64_t>(entries.size()) > budget) {
-        std::nth_element(entries.begin(), entries.begin() + budget, entries.end(), [](const Entry& a, const Entry& b) {
+    if (weights_per_label >= 0 && static_cast<int64_t>(entries.size()) > weights_per_label) {
+        std::nth_element(entries.begin(), entries.begin() + weights_per_label, entries.end(), [](const Entry& a, const Entry& b) {
             const float x = std::fabs(a.weight), y = std::fabs(b.weight);
             return x > y || (x == y && a.feature < b.feature);
         });
-        entries.resize(budget);
+        entries.resize(weights_per_label);
     }
     const auto by_feature = [](const Entry& a, const Entry& b) { return a.feature < b.feature; };
     if (!std::is_sorted(entries.begin(), entries.end(), by_feature)) std::sort(entries.begin(), entries.end(), by_feature);

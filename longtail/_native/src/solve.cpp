@@ -25,7 +25,7 @@ void keep(const LevelProblem& problem, const GroupRows& rows, const std::vector<
                 out[children[lane]].push_back({rows.features[column], of_column[lane]});
     }
     for (size_t lane = 0; lane < children.size(); lane++)
-        if (which[lane] != 0.0f) prune(out[children[lane]], problem.threshold, problem.budget);
+        if (which[lane] != 0.0f) prune(out[children[lane]], problem.threshold, problem.weights_per_label);
 }
 
 std::vector<Task> make_tasks(const LevelProblem& problem, int64_t groups) {
@@ -59,14 +59,14 @@ nb::tuple solve_level(In<int64_t> x_ptr, In<int32_t> x_columns, In<float> x_valu
                       float bias, In<int64_t> group_ptr, In<int32_t> group_rows, In<int64_t> child_ptr,
                       In<int64_t> target_ptr, In<int32_t> target_rows, In<float> targets, In<float> costs,
                       In<int64_t> ignore_ptr, In<int32_t> ignore_rows, float cost_positive, float cost_negative,
-                      float eps, int max_passes, float threshold, int64_t budget, uint64_t seed, int64_t first_parent) {
+                      float eps, int max_passes, float threshold, int64_t weights_per_label, uint64_t seed, int64_t first_parent) {
     const int64_t groups = static_cast<int64_t>(group_ptr.shape(0)) - 1, n = static_cast<int64_t>(x_ptr.shape(0)) - 1;
     const int64_t children = child_ptr.data()[groups];
     LevelProblem problem{x_ptr.data(), x_columns.data(), x_values.data(), n, x_width, dense.data(),
                     static_cast<int64_t>(dense.shape(1)), bias, groups, group_ptr.data(), group_rows.data(), child_ptr.data(),
                     target_ptr.data(), target_rows.data(), targets.data(), costs.shape(0) ? costs.data() : nullptr,
                     ignore_ptr.shape(0) ? ignore_ptr.data() : nullptr, ignore_rows.data(), cost_positive,
-                    cost_negative, eps, max_passes, threshold, budget, seed, first_parent};
+                    cost_negative, eps, max_passes, threshold, weights_per_label, seed, first_parent};
     std::vector<std::vector<Entry>> solved(children);
     {
         nb::gil_scoped_release nogil;
