@@ -205,9 +205,9 @@ def test_a_corpus_that_changes_meanwhile_is_not_measured(bench: Bench, place: Pa
 
 
 def test_corpora_are_found_by_name(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not Corpora().there("topics")
+    assert not Corpora().available("topics")
     assert Corpora(place.parent).place("topics") == place
-    assert Corpora().there("debian-related")
+    assert Corpora().available("debian-related")
     monkeypatch.setenv("LONGTAIL_DATA", os.pathsep.join([str(tmp_path), str(place.parent)]))
     assert Corpora().place("topics") == place
     assert Corpora().place(str(place)) == place

@@ -82,6 +82,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
         },
         **figures(scored.report()),
         **shortlisted(model, scored),
+        **curve(model.about),
         **chosen(model, job),
     }
 
@@ -101,6 +102,18 @@ def shortlisted(model: Model, scored: Scored) -> dict[str, Any]:
     """For models that score a shortlist: how much of what is true stands on it, in percent."""
     recall = getattr(model, "shortlist_recall", None)
     return {} if recall is None else {"shortlist_recall": round(100 * recall(scored.data), DECIMALS)}
+
+
+def curve(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores on the validation part after each epoch, for a network trained with `curve` or `patience`.
+
+    Of several networks, the curve of the first.
+    """
+    rows = [row for row in about.get("training", []) if "validation" in row and row.get("network", 1) == 1]
+    told = [{"phase": row["phase"], "epoch": row["epoch"], "step": row["step"]} for row in rows]
+    if not rows:
+        return {}
+    return {"curve": [own | rounded(row["validation"]) for own, row in zip(told, rows, strict=True)]}
 
 
 def rounded(values: Mapping[str, Any]) -> dict[str, Any]:

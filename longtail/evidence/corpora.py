@@ -39,8 +39,8 @@ class Corpora:
             fix = f"say --data FOLDER (or {VARIABLE}) where the corpus lies in a folder of its name"
             raise DataError(error.problem, where=name, fix=f"{error.fix}; {fix}" if error.fix else fix) from None
 
-    def there(self, name: str) -> bool:
-        """Whether a corpus is to be had on this machine."""
+    def available(self, name: str) -> bool:
+        """Whether a corpus can be read on this machine."""
         try:
             self.place(name)
         except DataError:

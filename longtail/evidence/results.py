@@ -1,7 +1,8 @@
 """The results: an append-only file of JSON lines for each corpus, small enough to live in a repository.
 
-A line is one of three kinds: "run" (a training and its figures, or how it failed), "comparison" (the differences
-between two systems with their paired intervals) and "intervals" (the figures of one system with theirs).
+A line is one of four kinds: "run" (a training and its figures, or how it failed), "comparison" (the differences
+between two systems with their paired intervals), "intervals" (the figures of one system with theirs) and "premise"
+(which share of the co-labels that Gandalf gives label texts is true, see `augment.premise`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ HAVE: dict[str, dict[str, type]] = {  # the kinds, and what a line of each has a
     "run": {"id": str, "corpus": dict, "recipe": str, "settings": dict, "seed": int, "status": str},
     "comparison": {"id": str, "rows": dict},
     "intervals": {"id": str, "rows": dict},
+    "premise": {"id": str, "corpus": dict, "texts": int, "given": int, "true": int, "known": int},
 }
 
 
@@ -29,6 +31,7 @@ class Recorded:
     run: dict[str, dict[str, Any]] = field(default_factory=dict)
     comparison: dict[str, dict[str, Any]] = field(default_factory=dict)
     intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
+    premise: dict[str, dict[str, Any]] = field(default_factory=dict)  # the id is the digest of the corpus
     digest: str | None = None  # of the corpus, by the last run
 
     def add(self, record: Mapping[str, Any]) -> None:

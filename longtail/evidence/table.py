@@ -102,9 +102,9 @@ def tables_of(
 
 def recorded(bench: Bench, name: str, seeds: Sequence[int] | None) -> list[Trial]:
     """The runs in the results that this code would make in the same way, in the order they were made."""
-    there = bench.corpora.there(name)
-    corpus = bench.corpus(name).name if there else name
-    digest = bench.corpus(name).digest if there else bench.results.of(name).digest
+    available = bench.corpora.available(name)
+    corpus = bench.corpus(name).name if available else name
+    digest = bench.corpus(name).digest if available else bench.results.of(name).digest
     found = []
     for record in bench.results.of(corpus).run.values():
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,15 @@ class System:
     def given(self) -> dict[str, Any]:
         """All that is set, by the preset too."""
         return {**recipes[self.recipe].preset(self.preset), **dict(self.settings)}
+
+    @property
+    def lacks(self) -> str | None:
+        """What this version of longtail does not have of it: the recipe, or one of its settings; None if it has all."""
+        if self.recipe not in recipes:
+            return self.recipe
+        known = {field.name for field in fields(recipes[self.recipe])}
+        unknown = [key for key, _ in self.settings if key.partition(".")[0] not in known]
+        return f"the setting {unknown[0]} of {self.recipe}" if unknown else None
 
     def made(self) -> Recipe:
         """The recipe; refuses what `longtail train` would refuse."""
