@@ -55,7 +55,7 @@ def test_bench_runs_a_grid_and_shows_the_full_table(data: Path, capsys: Capture)
         "Propensity-scored",
         "Coverage",
         "By label frequency",
-        "Share of what is true",
+        "Share of the true labels",
         "Time and memory",
     ):
         assert words in out

@@ -121,7 +121,7 @@ def test_missing_runs_are_named_with_the_command_that_makes_them(bench: Bench) -
     network = System.of("decaf", {"augment": "self", "steps": 3}, "small")
     assert bench_command("toys", network, (1, 2)) == (
         "longtail bench toys --data FOLDER --threads 1 --recipe decaf --preset small --set augment=self --set steps=3 "
-        "--seed 1 2"
+        "--seeds 1 2"
     )
 
 
@@ -146,5 +146,5 @@ def test_the_page_shows_curves_missing_runs_and_what_a_claim_waits_for(
     assert "| 200 | 42.00 | 15.00 | 21.00 | 7.50 |" in page
     assert "![validation part](results-T14-toys.svg)" in page
     ET.fromstring((place.parent / "results-T14-toys.svg").read_text())
-    assert "--recipe xr-linear --set beam=3 --seed 0 1 2" in page
+    assert "--recipe xr-linear --set beam=3 --seeds 0 1 2" in page
     assert "not measured: needs renee" in page

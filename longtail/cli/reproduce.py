@@ -86,7 +86,7 @@ def reproduce(bench: Any, wanted: list[tuple[Any, str]], args: argparse.Namespac
         if outcome.note:
             log.warning("%s on %s: %s", outcome.claim.id, outcome.corpus, outcome.note)
     for name, systems in missing_runs(outcomes).items():
-        show_missing(name, systems, reproduce_command(outcomes, name))
+        show_missing(name, systems, reproduce_command(outcomes, name, args.data or "FOLDER"))
     out.print(f"The figures are in {place}.", markup=False)
     return int(any(outcome.note for outcome in outcomes))
 

@@ -27,10 +27,10 @@ def claims_with_missing_runs(outcomes: Sequence[Outcome], corpus: str) -> list[s
     return list(dict.fromkeys(o.claim.id for o in outcomes if o.corpus == corpus and o.missing))
 
 
-def reproduce_command(outcomes: Sequence[Outcome], corpus: str) -> str:
-    """The command that makes all missing runs on a corpus and decides the claims."""
+def reproduce_command(outcomes: Sequence[Outcome], corpus: str, folder: str = "FOLDER") -> str:
+    """The command that makes all missing runs on a corpus and decides the claims; `folder` contains the corpora."""
     ids = " ".join(claims_with_missing_runs(outcomes, corpus))
-    return f"longtail reproduce {ids} --corpus {corpus} --data FOLDER --threads 1"
+    return f"longtail reproduce {ids} --corpus {corpus} --data {folder} --threads 1"
 
 
 def bench_command(corpus: str, system: System, seeds: Sequence[int]) -> str:
@@ -38,4 +38,4 @@ def bench_command(corpus: str, system: System, seeds: Sequence[int]) -> str:
     preset = [] if system.preset is None else [f"--preset {system.preset}"]
     settings = [f"--set {key}={value}" for key, value in system.settings]
     words = ["longtail bench", corpus, "--data FOLDER --threads 1 --recipe", system.recipe, *preset, *settings]
-    return " ".join([*words, "--seed", *map(str, seeds)])
+    return " ".join([*words, "--seeds", *map(str, seeds)])

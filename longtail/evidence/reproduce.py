@@ -1,4 +1,4 @@
-"""Claims against measurements: runs what is missing, compares, decides."""
+"""Claims and measurements: make the missing runs, compare the arms, decide."""
 
 from __future__ import annotations
 
@@ -124,13 +124,13 @@ def verdict_table(outcomes: Sequence[Outcome]) -> tuple[list[str], list[list[str
 
 
 def _pool(bench: Bench, trials: Sequence[Trial]) -> Pool | None:
-    """The runs of an arm, where all of them went well."""
+    """The runs of an arm, if all of them succeeded."""
     pools = pools_of(bench, trials)
     return pools[0] if pools and len(pools[0].trials) == len(trials) else None
 
 
 def _failures(bench: Bench, trials: dict[System, list[Trial]]) -> str:
-    """The runs that did not go well, in words."""
+    """A list of the runs that failed, in words."""
     said = []
     for trial in (trial for group in trials.values() for trial in group):
         record = bench.results.of(trial.corpus).run.get(trial.id)
@@ -156,13 +156,13 @@ def _part(
         record = compare_runs(bench, name, a.trials, b.trials, progress)
     metrics = ("P@1",) if part.kind == "faster" else part.metrics
     rows = _spreads(metrics, record, a, b)
-    if record is None and part.kind not in ("trend", "tail"):  # which are decided by figures alone
+    if record is None and part.kind not in ("trend", "tail"):  # these two are decided by figures alone
         return Decided(part, "not measured", rows, "the difference has not been drawn")
     return _verdict(part, rows, a, b)
 
 
 def ends(part: Part) -> tuple[Arm, Arm]:
-    """The two arms whose difference is taken, first − second; of a rising series, last − first."""
+    """The two arms to subtract: the first and the second; for a rising series, the last and the first."""
     return (part.arms[-1], part.arms[0]) if part.kind == "trend" else (part.arms[0], part.arms[1])
 
 
@@ -177,13 +177,18 @@ def _verdict(part: Part, rows: tuple[Spread, ...], a: Pool, b: Pool) -> Decided:
         return Decided(part, tail(rows), rows, "relative: " + ", ".join(f"{100 * gain(row):+.0f} %" for row in rows))
     machines = [{str(sorted(record["machine"].items())) for record in pool.records} for pool in (a, b)]
     if len(machines[0] | machines[1]) > 1:
-        return Decided(part, "not measured", rows, "the two were trained on different machines, or threads")
+        return Decided(
+            part,
+            "not measured",
+            rows,
+            "the two were trained on different machines or with different numbers of threads",
+        )
     ratio = (b.mean("seconds", "train") or 0.0) / max(a.mean("seconds", "train") or 0.0, 1e-9)
     return Decided(part, faster(ratio, rows[0], part.margin), rows, f"time ratio {ratio:.3f}")
 
 
 def _spreads(metrics: Sequence[str], record: dict[str, Any] | None, a: Pool, b: Pool) -> tuple[Spread, ...]:
-    """b − a on each metric; with its interval where one was drawn for it."""
+    """b − a for each metric, with its interval if one was drawn."""
     made = []
     for metric in metrics:
         if record is not None and metric in record["rows"]:

@@ -33,7 +33,7 @@ def curve_table(curves: Sequence[Curve], metrics: Sequence[str]) -> tuple[list[s
 
 def curve_picture(curves: Sequence[Curve], metrics: Sequence[str]) -> str:
     """One chart for each metric, side by side, as SVG that needs no other file."""
-    width, height = svg.WIDTH * len(metrics), svg.HEIGHT + KEY
+    width, height = svg.WIDTH * len(metrics) + svg.RIGHT, svg.HEIGHT + KEY
     body = []
     for i, curve in enumerate(curves):
         x = svg.LEFT + i * svg.WIDTH / 2
@@ -43,7 +43,7 @@ def curve_picture(curves: Sequence[Curve], metrics: Sequence[str]) -> str:
     for i, metric in enumerate(metrics):
         lines = [(curve.steps, curve.values[metric]) for curve in curves]
         chart = svg.svg_lines(lines, ("training steps", f"{metric} on validation, %"), metric)
-        size = f'<svg x="{i * svg.WIDTH}" y="{KEY}" width="{svg.WIDTH}" height="{svg.HEIGHT}" '
+        size = f'<svg overflow="visible" x="{i * svg.WIDTH}" y="{KEY}" width="{svg.WIDTH}" height="{svg.HEIGHT}" '
         body.append(chart.replace("<svg ", size, 1))
     label = f"{' and '.join(metrics)} against training steps: {', '.join(curve.title for curve in curves)}"
     return "\n".join(

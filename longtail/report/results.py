@@ -33,9 +33,9 @@ been averaged for each point. Shortlist recall is the share of the true labels t
 | kind | reproduced | contradicted |
 | --- | --- | --- |
 | ahead | the interval is above zero for every metric of the claim | it is below zero for one of them |
-| equal | the interval is within ±0.5 points (or the margin stated) for every metric | it is completely outside for one |
+| equal | the interval is within ±0.5 points (or the margin stated) for every metric | it is fully outside for one |
 | trend | the last of the series is above the first for every metric | it is below the first for one of them |
-| tail | every bin of label frequency gains, the last one the most in relation to its value | a bin loses, or another one gains more in relation to its value |
+| tail | every bin of label frequency gains, the last one relatively most | a bin loses, or another one gains more |
 | faster | time ratio below 1 and P@1 not lower by more than 0.5 | otherwise |
 | level, curve | reported without a verdict | |
 
