@@ -137,7 +137,7 @@ def test_the_page_shows_curves_missing_runs_and_what_a_claim_waits_for(
         Claim("T9", "–", "waits", (Part("level", "w", (waiting,), ()),), ("toys",)),
     )
     monkeypatch.setattr("longtail.evidence.claims.CLAIMS", claims)
-    place = tmp_path / "page" / "results.md"
+    place = tmp_path / "page" / "page.md"
     assert main(["reproduce", "--from-results", "--results", str(bench.results.folder), "--page", str(place)]) == 0
     shown = capsys.readouterr().out
     assert "Missing on toys" in shown

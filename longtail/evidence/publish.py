@@ -21,7 +21,7 @@ def publish(bench: Bench, outcomes: Sequence[Outcome], place: Path, seeds: Seque
     for outcome in outcomes:
         for part in outcome.parts:
             if part.curves:
-                name = f"{place.stem}-{outcome.claim.id}-{outcome.corpus}.svg"
+                name = f"results-{outcome.claim.id}-{outcome.corpus}.svg"
                 pictures[outcome.claim.id, outcome.corpus] = name
                 disk.write_atomically(place.with_name(name), [curve_picture(part.curves, part.part.metrics).encode()])
     names = list(dict.fromkeys(outcome.corpus for outcome in outcomes))
