@@ -54,7 +54,7 @@ def show(bench: Bench, corpus: str) -> None:
 def arms_of(corpus: str) -> tuple[list[Arm], tuple[int, ...]]:
     """The arms of the claims about networks on a corpus, system by system, and their seeds."""
     claims = [claim.on(corpus) for claim in claims_of(["G8", "G9a"])]
-    every = {arm.system: arm for claim in claims for arm in claim.arms}.values()
+    every = {arm.system: arm for claim in claims for arm in claim.arms if arm.system.lacks is None}.values()
     order = [*TITLES], [*METHODS]
     own = sorted(every, key=lambda arm: (order[0].index(arm.system.recipe), order[1].index(method_of(arm))))
     return own, claims[0].seeds
