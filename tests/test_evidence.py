@@ -15,7 +15,8 @@ import longtail.recipes  # noqa: F401  (recipes by name)
 from longtail.core.errors import ParameterError
 from longtail.core.recipe import recipes
 from longtail.evidence import judge
-from longtail.evidence.claims import CLAIMS, Arm, Claim, Part, claims_of
+from longtail.evidence.claim import Arm, Claim, Part
+from longtail.evidence.claims import CLAIMS, claims_of
 from longtail.evidence.judge import Spread, Verdict
 from longtail.evidence.process import without_places
 from longtail.evidence.results import Results
@@ -341,14 +342,35 @@ def test_claims_by_name() -> None:
 
 
 def test_both_sides_of_a_claim_about_networks_take_the_same_steps_of_the_same_batch() -> None:
-    networks = [arm.system.made() for claim in CLAIMS for arm in claim.arms if arm.system.preset is not None]
-    taken = {(made.name, made.steps, made.batch) for made in networks}  # type: ignore[attr-defined]
-    assert len(taken) == len({made.name for made in networks}) == 5
+    for corpus in ("debian-related", "man-seealso"):
+        systems = [arm.system for claim in CLAIMS for arm in claim.on(corpus).arms if arm.system.preset is not None]
+        networks = [system.made() for system in systems if system.lacks is None]
+        taken = {(made.name, made.steps, made.batch) for made in networks}  # type: ignore[attr-defined]
+        assert len(taken) == len({made.name for made in networks}) == 5
+        assert all(made.steps is not None for made in networks)  # type: ignore[attr-defined]
 
 
 def test_seeds_that_are_asked_for_replace_those_of_the_claims() -> None:
-    assert {claim.seeds for claim in claims_of(["G2", "G9a"])} == {(0, 1, 2), (0,)}
-    assert [claim.seeds for claim in claims_of(["G2", "G9a"], [4, 3, 4])] == [(4, 3), (4, 3)]
+    linear, networks = claims_of(["G2", "G9a"])
+    assert linear.on("debian-related").seeds == linear.on("man-seealso").seeds == (0, 1, 2)
+    assert networks.on("debian-related").seeds == (0,)
+    assert networks.on("man-seealso").seeds == (0, 1, 2)
+    asked = claims_of(["G2", "G9a"], [4, 3, 4])
+    assert [claim.on("debian-related").seeds for claim in asked] == [(4, 3), (4, 3)]
+
+
+def test_an_arm_takes_the_steps_of_its_corpus_and_is_left_out_elsewhere() -> None:
+    network, other = Arm("n", System.of("decaf"), (("here", 7), ("there", 9))), Arm("p", System.of("popular"))
+    claim = Claim("T", "–", "t", (Part("level", "", (network, other), ()), Part("level", "", (network,), ())), ())
+    assert [dict(claim.on(name).arms[0].system.settings)["steps"] for name in ("here", "there")] == [7, 9]
+    assert claim.on("elsewhere").arms == (other,)
+    assert len(claim.on("elsewhere").parts) == 1
+
+
+def test_a_system_says_what_it_lacks() -> None:
+    assert System.of("renee").lacks == "renee"
+    assert System.of("xr-linear", {"beam": 3, "curl": True}).lacks == "the setting curl of xr-linear"
+    assert System.of("xr-linear", {"augment": "gandalf", "augment.delta": 0.2}).lacks is None
 
 
 def test_a_system_with_a_preset_is_the_same_run_as_one_with_its_settings() -> None:

@@ -12,7 +12,7 @@ import pytest
 from corpora import topic_corpus, write_corpus
 
 from longtail.cli.main import main
-from longtail.evidence.claims import Arm, Claim, Part
+from longtail.evidence.claim import Arm, Claim, Part
 from longtail.evidence.trials import System
 from longtail.store.lines import read_lines
 
@@ -55,7 +55,7 @@ def test_bench_runs_a_grid_and_shows_the_full_table(data: Path, capsys: Capture)
         "Propensity-scored",
         "Coverage",
         "By label frequency",
-        "Share of what is true",
+        "Share of the true labels",
         "Time and memory",
     ):
         assert words in out
@@ -189,7 +189,8 @@ def test_reproduce_runs_decides_and_writes_the_page(data: Path, capsys: Capture,
     assert re.search(r"contradicted \(time ratio \d+\.\d{3}\)", page)
     assert "| C@5 | nDCG@5 | bin 1 | train s |" in page  # what a claim names is shown with its arms
     records = read_lines(Path("bench/results/topics.jsonl"))
-    assert Counter(record["kind"] for record in records) == {"run": 6, "comparison": 3}  # T1 and T4 share one
+    kinds = Counter(record["kind"] for record in records)
+    assert kinds == {"run": 6, "comparison": 3, "premise": 1}  # T1 and T4 share a comparison
     assert str(data) not in page and str(tmp_path) not in page
 
     # a fresh clone has the results and the table of claims, nothing else
@@ -211,7 +212,8 @@ def test_reproduce_of_one_claim_runs_what_it_needs_and_tells_of_all(data: Path, 
     plan = out_of(capsys, "reproduce", "T1", "--data", data, "--seeds", 0, "--dry-run")
     assert plan.count("to run") == 2
     out_of(capsys, "reproduce", "t1", "--data", data, "--seeds", 0)
-    assert len(read_lines(Path("bench/results/topics.jsonl"))) == 3
+    kinds = Counter(record["kind"] for record in read_lines(Path("bench/results/topics.jsonl")))
+    assert kinds == {"run": 2, "comparison": 1, "premise": 1}
     found = verdicts(Path("docs/results.md").read_text())
     assert found["T1"] == "reproduced"
     assert found["T2"] == "not measured"  # the runs are there, the difference was not asked for
@@ -251,6 +253,8 @@ def test_the_page_in_the_repository_is_what_its_results_give(capsys: Capture) ->
         pytest.skip("not a checkout")
     out_of(capsys, "reproduce", "--from-results", "--results", root / "bench" / "results", "--page", "page.md")
     assert Path("page.md").read_text() == (root / "docs" / "results.md").read_text()
+    kept, drawn = ({p.name: p.read_text() for p in place.glob("results-*.svg")} for place in (root / "docs", Path()))
+    assert drawn == kept  # the pictures of curves too
 
 
 def test_the_table_says_what_a_recipe_chose(data: Path, capsys: Capture) -> None:

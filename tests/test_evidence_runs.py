@@ -97,7 +97,7 @@ def test_no_run_is_made_twice(bench: Bench, monkeypatch: pytest.MonkeyPatch, cap
     bench.run("topics", beams(bench, 1))
     before = bench.results.path("topics").read_bytes()
     bench.run("topics", beams(bench, 1, 10))
-    assert "1 of 2 runs are there already" in caplog.text
+    assert "1 of 2 runs are recorded already" in caplog.text
     after = bench.results.path("topics").read_bytes()
     assert after.startswith(before)
     assert len(lines(bench)) == 2
@@ -205,9 +205,9 @@ def test_a_corpus_that_changes_meanwhile_is_not_measured(bench: Bench, place: Pa
 
 
 def test_corpora_are_found_by_name(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not Corpora().there("topics")
+    assert not Corpora().available("topics")
     assert Corpora(place.parent).place("topics") == place
-    assert Corpora().there("debian-related")
+    assert Corpora().available("debian-related")
     monkeypatch.setenv("LONGTAIL_DATA", os.pathsep.join([str(tmp_path), str(place.parent)]))
     assert Corpora().place("topics") == place
     assert Corpora().place(str(place)) == place
@@ -260,7 +260,7 @@ def test_a_run_made_again_with_other_figures_counts_anew(bench: Bench, caplog: p
     moved = record | {"scores": record["scores"] | {"P@1": 99.0}}
     bench.results.path("topics").write_bytes(orjson.dumps(moved) + b"\n")
     bench.repeat("topics", [trial], lambda _: len(lines(bench)) == 1)
-    assert "other figures than were recorded" in caplog.text
+    assert "its figures differ from the recorded ones" in caplog.text
     assert bench.results.of("topics").run[trial.id]["scores"] == record["scores"]
 
 
@@ -301,6 +301,6 @@ def test_a_run_that_another_bench_makes_is_waited_for(bench: Bench, caplog: pyte
     threading.Timer(2.5, made.set).start()
     bench.run("topics", [busy, free])
     thread.join()
-    assert "being made by another bench" in caplog.text
+    assert "waiting for 1 run(s) that another bench is making" in caplog.text
     assert sorted(line["id"] for line in lines(bench)) == sorted([busy.id, free.id])
     assert bench.results.of("topics").run[busy.id]["scores"] == {"P@1": 1.0}

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.options import add_data, command, parse_number, parse_whole, read_data
+from longtail.cli.options import add_data, command, parse_number, parse_whole, progress, read_data
 from longtail.core.defaults import NEIGHBOURS, SEED
 from longtail.core.errors import ParameterError
 
@@ -65,6 +65,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read the corpus, find the label, show its neighbours."""
+    from longtail.augment.premise import premise_of
     from longtail.cli.show import console, dump
     from longtail.labels.neighbourhood import find_label, neighbourhood
 
@@ -75,11 +76,15 @@ def run(args: argparse.Namespace) -> None:
     found = neighbourhood(corpus.train.Y, find_label(corpus.labels, args.label), args.kind, top=args.k, **settings)
     if args.picture is not None:
         write_picture(Path(args.picture), corpus.labels, found, corpus.name)
+    premise = premise_of(corpus, progress(args))
     if args.json:
-        sys.stdout.write(dump(as_json(corpus.labels, found)) + "\n")
+        more = {} if premise is None else {"gandalf_premise": premise.to_json()}
+        sys.stdout.write(dump(as_json(corpus.labels, found) | more) + "\n")
     else:
         out = console()
         out.print(neighbours_page(corpus.labels, found, "#" if out.options.ascii_only else "━"))
+        if premise is not None:
+            out.print(str(premise), markup=False, highlight=False, soft_wrap=True)
 
 
 def graph_settings(args: argparse.Namespace) -> dict[str, float]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from longtail.cli.options import add_data, command, read_data
+from longtail.cli.options import add_data, command, progress, read_data
 
 EXAMPLES = """
 longtail inspect debian-related
@@ -25,18 +25,23 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read the corpus, compute its statistics, show them."""
+    from longtail.augment.premise import premise_of
     from longtail.cli.show import console, dump
     from longtail.data.inspect.statistics import statistics_of
     from longtail.report.corpus_page import corpus_page
     from longtail.report.corpus_terminal import render
     from longtail.store import disk
 
-    statistics = statistics_of(read_data(args))
+    corpus = read_data(args)
+    statistics, premise = statistics_of(corpus), premise_of(corpus, progress(args))
     if args.html:
         disk.write_atomically(Path(args.html), [corpus_page(statistics).encode()])
     if args.json:
-        print(dump(statistics.to_json()))  # noqa: T201
+        more = {} if premise is None else {"gandalf_premise": premise.to_json()}
+        print(dump(statistics.to_json() | more))  # noqa: T201
     else:
         render(statistics, console())
+        if premise is not None:
+            console().print(f"\n{premise}", markup=False, highlight=False, soft_wrap=True)
     if args.html and not args.quiet and not args.json:
         console().print(f"Wrote {args.html}.", markup=False)

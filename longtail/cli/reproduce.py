@@ -65,9 +65,9 @@ def reproduce(bench: Any, wanted: list[tuple[Any, str]], args: argparse.Namespac
     """Run and decide the `wanted` pairs of claim and corpus; the page shows all claims."""
     from longtail.cli.show import console, table
     from longtail.evidence.claims import claims_of
+    from longtail.evidence.missing import missing_runs, reproduce_command
+    from longtail.evidence.publish import publish
     from longtail.evidence.reproduce import decide, run_missing, verdict_table
-    from longtail.report.results import results_page
-    from longtail.store import disk
 
     bars, draw = progress(args), not args.from_results
     if draw:
@@ -79,13 +79,14 @@ def reproduce(bench: Any, wanted: list[tuple[Any, str]], args: argparse.Namespac
         for name in dict.fromkeys([*claim.corpora, *(n for c, n in wanted if c.id == claim.id)])
     ]
     place = Path(args.page) if args.page else Path(args.results) / "results.md" if args.results else PAGE
-    disk.make_folders(place.parent)
-    disk.write_atomically(place, [results_page(every, verdict_table(every), args.seeds).encode()])
+    publish(bench, every, place, args.seeds)
     out = console()
     out.print(table(*verdict_table(outcomes)))
     for outcome in outcomes:
         if outcome.note:
             log.warning("%s on %s: %s", outcome.claim.id, outcome.corpus, outcome.note)
+    for name, systems in missing_runs(outcomes).items():
+        show_missing(name, systems, reproduce_command(outcomes, name, args.data or "FOLDER"))
     out.print(f"The figures are in {place}.", markup=False)
     return int(any(outcome.note for outcome in outcomes))
 
@@ -99,6 +100,17 @@ def chosen_corpora(own: tuple[str, ...], asked: list[Any], wanted: list[str] | N
         if name not in known:
             raise ParameterError(f"none of these claims has a corpus {name!r}.{nearest(name, known)}")
     return [name for name in own if name in wanted]
+
+
+def show_missing(corpus: str, systems: dict[Any, tuple[int, ...]], make: str) -> None:
+    """The arms that lack runs on a corpus, and the command that makes them."""
+    from longtail.cli.show import console, table
+
+    rows = [[str(system), ", ".join(map(str, seeds))] for system, seeds in systems.items()]
+    out = console()
+    out.print(table(["arm without all its runs", "seeds"], rows, f"Missing on {corpus}"))
+    out.print("Make the missing runs; the same command in a second terminal shares the work:", markup=False)
+    out.print(f"  {make}", markup=False, highlight=False, soft_wrap=True)
 
 
 def show_list(claims: list[Any]) -> None:
@@ -118,9 +130,12 @@ def show_runs(bench: Any, wanted: list[tuple[Any, str]]) -> None:
 
     planned: dict[str, dict[Any, None]] = {}
     for claim, name in wanted:
-        if bench.corpora.there(name):
-            systems = [arm.system for arm in claim.arms]
-            planned.setdefault(name, {}).update(dict.fromkeys(bench.trials(name, systems, claim.seeds)))
+        own = claim.on(name)
+        systems = [arm.system for arm in own.arms if arm.system.lacks is None]
+        for needs in dict.fromkeys(arm.system.lacks for arm in own.arms if arm.system.lacks is not None):
+            log.warning("%s cannot be run: it needs %s", claim.id, needs)
+        if bench.corpora.available(name):
+            planned.setdefault(name, {}).update(dict.fromkeys(bench.trials(name, systems, own.seeds)))
         else:
             log.warning("%s: there is no corpus %s on this machine; give --data FOLDER", claim.id, name)
     show_plan(bench, {name: list(trials) for name, trials in planned.items()})

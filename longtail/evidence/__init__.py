@@ -1,1 +1,1 @@
-"""Evidence: how good a model is on a data set, and against another."""
+"""Evidence: scoring models on data sets, measuring systems, and checking what the papers claim."""

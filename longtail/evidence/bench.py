@@ -1,4 +1,4 @@
-"""The bench: makes the runs that are missing, one at a time, and never one twice."""
+"""The bench: makes the missing runs, one at a time, and no run twice."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from longtail.store.cache import cache_folder
 from longtail.store.lock import locked
 
 log = logging.getLogger("longtail")
-LOCKS = "bench-locks"  # in the cache: a run that is being made is locked, so that a second bench takes another
-PAUSE = 0.5  # seconds between two looks at a run that another bench is making
+LOCKS = "bench-locks"  # in the cache: a run in progress is locked, so that a second bench takes another one
+PAUSE = 0.5  # seconds between two checks of a run that another bench is making
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where results go, where corpora come from, how runs are made; `again_failed` gives failed ones another try."""
+    """Where results go, where corpora come from, and how runs are made; `again_failed` repeats failed runs."""
 
     results: Results
     corpora: Corpora
@@ -35,7 +35,7 @@ class Bench:
     again_failed: bool = False
 
     def corpus(self, name: str) -> Corpus:
-        """A corpus to measure on: it must have a test part."""
+        """A corpus to measure on; it must have a test part."""
         self.test(name)
         return self.corpora.get(name)
 
@@ -52,16 +52,16 @@ class Bench:
         return trials_of(corpus.name, corpus.digest, systems, seeds)
 
     def wanted(self, trial: Trial) -> bool:
-        """Whether a run has still to be made."""
+        """Whether a run is still missing."""
         record = self.results.of(trial.corpus).run.get(trial.id)
         return record is None or (self.again_failed and record["status"] != "done")
 
     def run(self, name: str, trials: Sequence[Trial]) -> None:
-        """Make those runs of one corpus that are not recorded yet."""
+        """Make the runs on one corpus that are not recorded yet."""
         self._all(name, trials, self.wanted, self._record)
 
     def repeat(self, name: str, trials: Sequence[Trial], wanted: Callable[[Trial], bool]) -> None:
-        """Make recorded runs once more, for the predictions: they are recorded again only if the figures moved."""
+        """Repeat recorded runs to get their predictions; they are recorded again only if the figures have changed."""
         self._all(name, trials, wanted, self._record_if_moved)
 
     def _all(
@@ -69,7 +69,7 @@ class Bench:
     ) -> None:
         open_ = [trial for trial in trials if wanted(trial)]
         if skipped := len(trials) - len(open_):
-            log.info("%s: %d of %d runs are there already", trials[0].corpus, skipped, len(trials))
+            log.info("%s: %d of %d runs are recorded already", trials[0].corpus, skipped, len(trials))
         began, total, done, wait = time.monotonic(), len(open_), 0, False
         while open_:
             busy = []
@@ -79,12 +79,12 @@ class Bench:
                         busy.append(trial)
                         continue
                     done += 1
-                    if not wanted(trial):  # another bench has made it since
+                    if not wanted(trial):  # another bench has made it in the meantime
                         continue
                     log.info("run %d of %d%s: %s", done, total, time_left(began, done - 1, total), trial)
                     take(trial, execute(trial, self.corpora.place(name), self.how))
             if busy and not wait:
-                log.info("%d run(s) are being made by another bench: waiting for it", len(busy))
+                log.info("waiting for %d run(s) that another bench is making", len(busy))
             open_, wait = busy, True
 
     def _record(self, trial: Trial, record: dict[str, Any]) -> None:
@@ -96,19 +96,19 @@ class Bench:
         if record["status"] != "done":
             tell(record)
         elif record["scores"] != before["scores"]:
-            log.warning("made again, %s has other figures than were recorded; the new ones count", trial)
+            log.warning("%s was repeated and its figures differ from the recorded ones; the new ones count", trial)
             self.results.add(trial.corpus, record)
 
 
 @contextmanager
 def claimed(id: str, wait: bool) -> Iterator[bool]:
-    """Whether a run is ours to make, for the block; with `wait`, a moment is given to whoever makes it now."""
+    """Lock a run for the block; False if another bench is making it. With `wait`, wait a moment for that bench."""
     folder = cache_folder() / LOCKS / id
     with ExitStack() as stack:
         try:
             disk.make_folders(folder)
-        except StoreError as error:  # no cache, no lock: the worst is a run made twice
-            log.warning("runs are not locked against a second bench: %s", error)
+        except StoreError as error:  # without a cache there is no lock: at worst a run is made twice
+            log.warning("runs cannot be locked, so a second bench may repeat them: %s", error)
             yield True
             return
         try:
@@ -131,7 +131,7 @@ def tell(record: dict[str, Any]) -> None:
 
 
 def time_left(began: float, done: int, total: int) -> str:
-    """ ", about 3 m left", by the runs so far."""
+    """The time left as in ", about 3 min left", estimated from the runs so far; empty before the first one."""
     if not done:
         return ""
     left = (time.monotonic() - began) / done * (total - done)

@@ -1,7 +1,7 @@
 """One run in a process of its own, started by `process.py` as `python -m longtail.evidence.child`.
 
-The job comes as one line of JSON on standard input, the outcome goes to the file it names. Standard input stays
-open: when it ends, whoever wanted the outcome is gone, and so is this process.
+The job comes as one line of JSON on standard input; the outcome goes to the file that the job names. Standard input
+stays open. When it ends, the parent process is gone, and this process ends too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DECIMALS = 4  # of a figure in percent: 12,000 test points move P@5 by 0.0017 at
 
 
 def main() -> None:
-    """Do the job, write the outcome down; an error is an outcome too."""
+    """Do the job and write down its outcome; an error is an outcome too."""
     job = orjson.loads(sys.stdin.buffer.readline())
     threading.Thread(target=end_with_parent, daemon=True).start()
     importlib.import_module("longtail.recipes")
@@ -53,19 +53,21 @@ def main() -> None:
 
 
 def end_with_parent() -> None:
-    """Wait until standard input ends."""
+    """Wait until standard input ends, then end this process."""
     while os.read(0, 1):
         pass
     os._exit(1)
 
 
 def measure(job: dict[str, Any]) -> dict[str, Any]:
-    """Read, train, predict, score: the figures of a line of the results."""
+    """Read, train, predict and score; returns the figures for a line of the results."""
     set_threads(job["threads"])
     began = time.perf_counter()
     corpus = read(job["place"], **job["options"])
     if corpus.digest != job["digest"]:
-        raise DataError("the corpus has changed since the bench began", where=corpus.name, fix="start the bench again")
+        raise DataError(
+            "the corpus has changed since the bench started", where=corpus.name, fix="start the bench again"
+        )
     was_read = time.perf_counter()
     run = Run(seed=job["seed"], threads=job["threads"])
     model = recipe(job["recipe"], **job["settings"]).fit(replace(corpus, test=None), run)
@@ -82,12 +84,13 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
         },
         **figures(scored.report()),
         **shortlisted(model, scored),
+        **curve(model.about),
         **chosen(model, job),
     }
 
 
 def figures(report: Report) -> dict[str, Any]:
-    """The metrics, and the bins of label frequency from head to tail."""
+    """The metrics and the bins of label frequency, from head to tail."""
     bins = [asdict(row) for row in report.by_frequency]
     return {
         "scores": rounded(report.scores),
@@ -98,18 +101,30 @@ def figures(report: Report) -> dict[str, Any]:
 
 
 def shortlisted(model: Model, scored: Scored) -> dict[str, Any]:
-    """For models that score a shortlist: how much of what is true stands on it, in percent."""
+    """For models that score a shortlist of labels: the share of true labels on it, in percent."""
     recall = getattr(model, "shortlist_recall", None)
     return {} if recall is None else {"shortlist_recall": round(100 * recall(scored.data), DECIMALS)}
 
 
+def curve(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores on the validation part after each epoch, for a network trained with `curve` or `patience`.
+
+    Of several networks, the curve of the first.
+    """
+    rows = [row for row in about.get("training", []) if "validation" in row and row.get("network", 1) == 1]
+    told = [{"phase": row["phase"], "epoch": row["epoch"], "step": row["step"]} for row in rows]
+    if not rows:
+        return {}
+    return {"curve": [own | rounded(row["validation"]) for own, row in zip(told, rows, strict=True)]}
+
+
 def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The fractions among some values, to so many decimals."""
+    """The values, with fractions rounded to DECIMALS."""
     return {name: round(value, DECIMALS) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def chosen(model: Model, job: dict[str, Any]) -> dict[str, Any]:
-    """What a recipe that chooses has chosen; nothing where it is what was asked for."""
+    """The recipe and settings that a recipe such as `auto` has chosen; empty if they are the requested ones."""
     made, asked = model.recipe, recipe(job["recipe"], **job["settings"])
     if (made.name, made.changed()) == (asked.name, asked.changed()):
         return {}

@@ -1,4 +1,4 @@
-"""Corpora by name: where the files lie is the machine's affair, and is never recorded."""
+"""Corpora by name. The folder of a corpus differs between machines, so it is never recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VARIABLE = "LONGTAIL_DATA"
 
 
 class Corpora:
-    """Reads corpora, each once. `data` holds folders of corpora by name; `LONGTAIL_DATA` does so too."""
+    """Reads corpora, each once. `data` and the folders in `LONGTAIL_DATA` contain one folder for each corpus."""
 
     def __init__(
         self, data: str | Path | None = None, options: Mapping[str, Any] | None = None, progress: Progress | None = None
@@ -27,7 +27,7 @@ class Corpora:
         self._read: dict[str, Corpus] = {}
 
     def place(self, name: str) -> Path:
-        """Where a corpus lies: in a folder of corpora, or `name` is its path, or it is in the package."""
+        """The path of a corpus: in a folder of corpora, or `name` itself is a path, or the corpus is in the package."""
         folders = [] if self.data is None else [Path(self.data)]
         folders += [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
         for folder in folders:
@@ -36,11 +36,11 @@ class Corpora:
         try:
             return locate(name)
         except DataError as error:
-            fix = f"say --data FOLDER (or {VARIABLE}) where the corpus lies in a folder of its name"
+            fix = f"name the folder that contains {name} with --data FOLDER or {VARIABLE}"
             raise DataError(error.problem, where=name, fix=f"{error.fix}; {fix}" if error.fix else fix) from None
 
-    def there(self, name: str) -> bool:
-        """Whether a corpus is to be had on this machine."""
+    def available(self, name: str) -> bool:
+        """Whether a corpus can be read on this machine."""
         try:
             self.place(name)
         except DataError:

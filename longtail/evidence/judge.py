@@ -1,4 +1,4 @@
-"""The rules by which a claim is decided. Numbers in, verdict out; nothing is read or run here."""
+"""The rules that decide a claim: numbers in, verdict out. Nothing is read or run here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ JUDGED: tuple[Verdict, ...] = ("reproduced", "contradicted", "not separable")
 
 @dataclass(frozen=True)
 class Spread:
-    """A metric of two arms, in percent: `difference` = first − second, and its 95 % interval where there is one."""
+    """A metric of two arms, in percent: `difference` = first − second, and its 95 % interval if there is one."""
 
     metric: str
     first: float
@@ -24,7 +24,7 @@ class Spread:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The interval; a figure without one is all its own."""
+        """The interval; without one, the difference itself at both ends."""
         return (
             self.difference if self.low is None else self.low,
             self.difference if self.high is None else self.high,
@@ -32,14 +32,14 @@ class Spread:
 
 
 def ahead(rows: Sequence[Spread]) -> Verdict:
-    """Reproduced: every interval above zero. Contradicted: one below it. Else not separable."""
+    """Reproduced: every interval is above zero. Contradicted: one is below it. Otherwise not separable."""
     if all(row.limits[0] > 0 for row in rows):
         return "reproduced"
     return "contradicted" if any(row.limits[1] < 0 for row in rows) else "not separable"
 
 
 def equal(rows: Sequence[Spread], margin: float) -> Verdict:
-    """Reproduced: every interval within ±margin. Contradicted: one wholly outside. Else not separable."""
+    """Reproduced: every interval is within ±margin. Contradicted: one is fully outside. Otherwise not separable."""
     if all(-margin <= row.limits[0] and row.limits[1] <= margin for row in rows):
         return "reproduced"
     outside = any(row.limits[0] > margin or row.limits[1] < -margin for row in rows)
@@ -47,16 +47,16 @@ def equal(rows: Sequence[Spread], margin: float) -> Verdict:
 
 
 def trend(rows: Sequence[Spread]) -> Verdict:
-    """`difference` is last − first of the series. Reproduced: all rise. Contradicted: one falls."""
+    """`difference` is the last − the first of the series. Reproduced: all are above 0. Contradicted: one is below 0."""
     if all(row.difference > 0 for row in rows):
         return "reproduced"
     return "contradicted" if any(row.difference < 0 for row in rows) else "not separable"
 
 
 def tail(rows: Sequence[Spread]) -> Verdict:
-    """`rows` are bins, head to tail. Reproduced: all rise, the last by the largest share of what it was.
+    """`rows` are bins, head to tail. Reproduced: all gain, and the last has the largest relative gain.
 
-    Contradicted: one falls, or another gains more of what it was than the last.
+    Contradicted: one bin loses, or another one has a larger relative gain than the last.
     """
     if any(row.difference < 0 for row in rows) or any(gain(row) > gain(rows[-1]) for row in rows):
         return "contradicted"
@@ -64,19 +64,20 @@ def tail(rows: Sequence[Spread]) -> Verdict:
 
 
 def gain(row: Spread) -> float:
-    """The difference as a share of what was there; of nothing, all of it and more."""
+    """The relative gain: the difference divided by the second arm; infinite if the second arm has 0."""
     return row.difference / row.second if row.second else math.copysign(math.inf, row.difference)
 
 
 def faster(ratio: float, p1: Spread, margin: float) -> Verdict:
-    """`ratio` is the time of the first arm over that of the second; P@1 may not be lower by more than `margin`."""
+    """`ratio` is the first arm's time divided by the second's; P@1 may be lower by at most `margin`."""
     return "reproduced" if ratio < 1 and p1.difference >= -margin else "contradicted"
 
 
 def together(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict of a claim on one corpus from those of its parts: all must hold, as all metrics of a part must.
+    """The verdict of a claim on one corpus from the verdicts of its parts: all parts must be reproduced.
 
-    What is only reported says nothing; what was not measured leaves the claim open, unless a part is contradicted.
+    Parts that are only reported do not count. A part that was not measured leaves the claim open, unless another part
+    is contradicted.
     """
     found = [verdict for verdict in verdicts if verdict != "reported"]
     if not found:
@@ -88,7 +89,7 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def over_corpora(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict of a claim from those of all corpora it was decided on; mixed where they disagree."""
+    """The verdict of a claim from its verdicts on all corpora where it was decided; mixed if they disagree."""
     found = set(verdicts)
     decided = found & {*JUDGED, "reported"}
     if not decided:

@@ -1,4 +1,4 @@
-"""On what and with what a run was made: versions, processor, memory. No host name, no path."""
+"""The machine and software of a run: versions, processor, memory. No host name, no path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = ("longtail", "numpy", "scipy", "torch")
 
 
 def versions() -> dict[str, str]:
-    """Of Python, of longtail and what it computes with, and the commit where the code is a checkout."""
+    """The versions of Python, longtail and its numerical packages, and the commit if the code is a git checkout."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -29,7 +29,7 @@ def versions() -> dict[str, str]:
 
 
 def git_commit(package: Path) -> str | None:
-    """The commit the code of a package stands at, with a + where it was changed since; None outside a checkout."""
+    """The commit of a package's code, with a + if files have changed since; None outside a git checkout."""
     if not (package.parent / ".git").exists():
         return None
     try:
@@ -41,12 +41,12 @@ def git_commit(package: Path) -> str | None:
 
 
 def machine(threads: int) -> dict[str, Any]:
-    """The processor, how many cores of it we may use, and how many threads we did."""
+    """The processor, the number of cores available, and the number of threads used."""
     return {"cpu": cpu_name(), "cores": available_threads(), "threads": threads, "system": platform.system()}
 
 
 def cpu_name() -> str:
-    """The processor as it calls itself."""
+    """The name of the processor as the system reports it."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith(("model name", "Model")):
@@ -57,9 +57,9 @@ def cpu_name() -> str:
 
 
 def peak_bytes(pid: int | str = "self") -> int | None:
-    """The most memory a process has held so far, by /proc; None where there is no such thing, or no such process.
+    """The peak memory of a process so far, from /proc; None if there is no /proc or no such process.
 
-    Not `ru_maxrss`, if it can be helped: a new process begins with that of the one that started it.
+    `ru_maxrss` is only the fallback: a new process inherits that figure from its parent.
     """
     try:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -71,7 +71,7 @@ def peak_bytes(pid: int | str = "self") -> int | None:
 
 
 def own_peak() -> int | None:
-    """The most memory this process has held, by `getrusage`."""
+    """The peak memory of this process, from `getrusage`."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,7 +1,7 @@
-"""Intervals of systems and of their differences: drawn from predictions once, recorded, and read from then on.
+"""Intervals of systems and of their differences: drawn once from predictions, recorded, and read from then on.
 
-The runs of a system (its seeds) are pooled: values are averaged over them point by point (label by label for coverage),
-then points (labels) are drawn, so an interval is about the test set (docs/metrics.md, "Comparing systems").
+The runs of a system (its seeds) are pooled: values are averaged over the seeds for each point (for coverage: for each
+label). Then points (labels) are drawn, so an interval is about the test set (docs/metrics.md, "Comparing systems").
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from longtail.evidence.trials import EVALUATION, Trial, digest_of
 from longtail.metrics.bootstrap import RESAMPLES, Comparison, Intervals, compare, intervals
 
 log = logging.getLogger("longtail")
-FAMILIES = ("P", "nDCG", "PSP", "C")  # at 1, 3 and 5: what a table in the papers shows
+FAMILIES = ("P", "nDCG", "PSP", "C")  # at 1, 3 and 5, as in the papers' tables
 HOW: dict[str, Any] = {"metrics": FAMILIES, "resamples": RESAMPLES, "seed": 0}
 DRAWS = {"resamples": HOW["resamples"], "seed": HOW["seed"], "evaluation": EVALUATION}
 DECIMALS = 4
-ROUNDING = 1e-3  # by which means of rounded figures differ, at the most
+ROUNDING = 1e-3  # means of rounded figures differ by at most this much
 
 
 def comparison_id(a: Sequence[Trial], b: Sequence[Trial]) -> str:
-    """The name of a comparison: the runs of both sides, and how it is drawn."""
+    """The id of a comparison, from the runs of both sides and how it is drawn."""
     return digest_of({"a": [t.id for t in a], "b": [t.id for t in b], **DRAWS})
 
 
 def intervals_id(trials: Sequence[Trial]) -> str:
-    """The name of the intervals of a system's runs."""
+    """The id of the intervals of a system's runs."""
     return digest_of({"runs": [t.id for t in trials], **DRAWS})
 
 
 def recorded_comparison(bench: Bench, a: Sequence[Trial], b: Sequence[Trial]) -> dict[str, Any] | None:
-    """The record of b − a, if it was drawn from the runs as they are recorded now."""
+    """The record of b − a, if it was drawn from the runs that are recorded now."""
     found = bench.results.of(a[0].corpus).comparison.get(comparison_id(a, b))
     if found is None or not (tells_of(bench, a, found, 0) and tells_of(bench, b, found, 1)):
         return None
@@ -47,9 +47,9 @@ def recorded_comparison(bench: Bench, a: Sequence[Trial], b: Sequence[Trial]) ->
 
 
 def tells_of(bench: Bench, trials: Sequence[Trial], record: dict[str, Any], place: int) -> bool:
-    """Whether the figures at this place of a record's rows are those of the runs.
+    """Whether column `place` of a record's rows agrees with the figures of the runs.
 
-    They are not where a run was made again since, on another machine say, and had other figures.
+    It does not if a run was repeated since then, for example on another machine, and had other figures.
     """
     runs = bench.results.of(trials[0].corpus).run
     scores = [runs.get(trial.id, {}).get("scores", {}) for trial in trials]
@@ -62,7 +62,7 @@ def tells_of(bench: Bench, trials: Sequence[Trial], record: dict[str, Any], plac
 def compare_runs(
     bench: Bench, name: str, a: Sequence[Trial], b: Sequence[Trial], progress: Progress | None = None
 ) -> dict[str, Any]:
-    """The record of b − a, for every metric: from the results, or drawn now and put there."""
+    """The record of b − a for every metric: from the results, or drawn now and added to them."""
     id, found = comparison_id(a, b), recorded_comparison(bench, a, b)
     if found is not None:
         return found
@@ -74,12 +74,13 @@ def compare_runs(
         "b": {"system": b[0].name, "runs": [t.id for t in b]},
         "rows": {r.metric: _rounded(r.a, r.b, r.difference, r.low, r.high) for r in drawn.rows},
     }
-    bench.results.add(a[0].corpus, record)
+    if recorded_comparison(bench, a, b) is None:  # else another process has drawn it in the meantime
+        bench.results.add(a[0].corpus, record)
     return record
 
 
 def intervals_of(bench: Bench, name: str, trials: Sequence[Trial], progress: Progress | None = None) -> dict[str, Any]:
-    """The record of a system's figures with their intervals: from the results, or drawn now and put there."""
+    """The record of a system's figures with their intervals: from the results, or drawn now and added to them."""
     id = intervals_id(trials)
     found = bench.results.of(trials[0].corpus).intervals.get(id)
     if found is not None and tells_of(bench, trials, found, 0):
@@ -107,13 +108,13 @@ def _rounded(*values: float) -> list[float]:
 
 
 def rankings(bench: Bench, name: str, trials: Sequence[Trial]) -> list[Ranking]:
-    """The predictions of runs. The results hold figures only: a run that was made elsewhere is made again."""
+    """The predictions of runs. Results contain figures only, so a run from another machine is repeated here."""
     corpus = bench.corpus(name)
     lost = [trial for trial in trials if predictions(trial.id, corpus) is None]
     if lost:
-        log.info("%s: the predictions of %d recorded run(s) are not here: made again", corpus.name, len(lost))
+        log.info("%s: repeating %d recorded run(s) whose predictions are not on this machine", corpus.name, len(lost))
         bench.repeat(name, lost, lambda trial: predictions(trial.id, corpus) is None)
     found = [predictions(trial.id, corpus) for trial in trials]
     if any(ranking is None for ranking in found):
-        raise DataError(f"{trials[0].name} on {corpus.name!r}: a run that had gone well did not do so again")
+        raise DataError(f"{trials[0].name} on {corpus.name!r}: a recorded run failed when it was repeated")
     return [ranking for ranking in found if ranking is not None]

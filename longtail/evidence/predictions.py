@@ -1,4 +1,4 @@
-"""The predictions of runs, which paired intervals are made of. They live in the cache, not in the results."""
+"""The predictions of runs, which paired intervals are drawn from. They are in the cache, not in the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOP = max(KS)
 
 
 def keep_predictions(id: str, scored: Scored) -> None:
-    """Keep the best labels of every test point under the id of the run; ignored pairs are gone from them."""
+    """Store the best labels of every test point under the id of the run, without ignored pairs."""
     ranking = scored.ranking
     if scored.data.ignore is not None:
         ranking = ranking.drop(scored.data.ignore)
@@ -23,14 +23,14 @@ def keep_predictions(id: str, scored: Scored) -> None:
 
 
 def predictions(id: str, corpus: Corpus) -> Ranking | None:
-    """What a run predicted for the test part of its corpus; None where this machine does not have it."""
+    """The predictions of a run for the test part of its corpus; None if they are not on this machine."""
     found = find(cache_folder(), _key(id))
     if found is None:
         return None
     indices = found["indices"]
     if corpus.test is None or len(indices) != len(corpus.test):
         raise DataError(f"the predictions kept for run {id} are not of {corpus.name!r}", fix="clear the cache")
-    falling = np.arange(indices.shape[1], 0, -1, dtype=np.float32)  # their order is all that counts
+    falling = np.arange(indices.shape[1], 0, -1, dtype=np.float32)  # only the order matters
     scores = np.where(indices >= 0, falling, np.float32(-np.inf))
     return Ranking(indices, np.asarray(scores, np.float32), corpus.labels)
 

@@ -1,4 +1,4 @@
-"""A run as a process: started in a fresh interpreter, waited for, and told how it ended."""
+"""A run as a process: start it in a fresh interpreter, wait for it, and report how it ended."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ import orjson
 from longtail.evidence.machine import machine, peak_bytes, versions
 from longtail.evidence.trials import Trial
 
-PAUSE = 0.05  # seconds between two looks at a running process
+PAUSE = 0.05  # seconds between two checks of a running process
 
 
 @dataclass(frozen=True)
 class How:
-    """How runs are made; none of it is part of what a run is."""
+    """How runs are made; nothing of this changes the id of a run."""
 
     threads: int = 1
     timeout: float | None = None  # seconds
     options: Mapping[str, Any] = field(default_factory=dict)  # of `read`
-    started: Callable[[int], None] | None = None  # told the id of each process
+    started: Callable[[int], None] | None = None  # called with the id of each process
 
 
 def execute(trial: Trial, place: Path, how: How) -> dict[str, Any]:
-    """Make a run; the line for the results, whether it went well, failed, was killed or took too long."""
+    """Make a run; returns the line for the results, whether the run succeeded, failed, was killed or took too long."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="longtail-bench-") as folder:
         out, stderr = Path(folder) / "outcome.json", Path(folder) / "stderr"
@@ -60,7 +60,7 @@ def execute(trial: Trial, place: Path, how: How) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended, and the most memory we have seen it hold."""
+    """How a process ended, and the peak memory we saw."""
 
     code: int
     timed_out: float | None
@@ -68,17 +68,22 @@ class Ended:
 
 
 def _run(job: dict[str, Any], stderr: Path, how: How) -> Ended:
-    """Start the process and wait. However this function is left, the process is gone after it."""
-    command = [sys.executable, "-P", "-m", "longtail.evidence.child"]  # -P: the code we run, not what lies about here
+    """Start the process and wait for it. The process never outlives this function, not even after an exception."""
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "longtail.evidence.child",
+    ]  # -P: import the installed code, not the current folder
     with stderr.open("wb") as log:
-        # a session of its own: Ctrl-C is for the bench, which then ends the run as one that never was
+        # a session of its own: Ctrl-C reaches only the bench, which then kills the run and records nothing
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
     timed_out, peak = None, None
     deadline = None if how.timeout is None else time.monotonic() + how.timeout
     try:
         if how.started is not None:
             how.started(child.pid)
-        with contextlib.suppress(BrokenPipeError):  # it is dead already: its end says why
+        with contextlib.suppress(BrokenPipeError):  # it has ended already: `Ended` says why
             child.stdin.write(orjson.dumps(job) + b"\n")  # type: ignore[union-attr]
             child.stdin.flush()  # type: ignore[union-attr]
         while child.poll() is None:
@@ -94,7 +99,7 @@ def _run(job: dict[str, Any], stderr: Path, how: How) -> Ended:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill what still runs, with all it has started."""
+    """Kill the process if it is still running, with all its children."""
     if child.poll() is None:
         with contextlib.suppress(OSError):
             os.killpg(child.pid, signal.SIGKILL) if hasattr(os, "killpg") else child.kill()
@@ -104,7 +109,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def _outcome(ended: Ended, out: Path, stderr: Path) -> dict[str, Any]:
-    """The outcome that the process wrote down, or what its end tells."""
+    """The outcome that the process wrote down, or one derived from how it ended."""
     peak = {} if ended.peak is None else {"peak_mb": round(ended.peak / 1e6, 1)}
     if ended.timed_out is not None:
         return {"status": "timed-out", "error": f"stopped after {ended.timed_out:g} s"} | peak
@@ -115,11 +120,11 @@ def _outcome(ended: Ended, out: Path, stderr: Path) -> dict[str, Any]:
     try:
         outcome: dict[str, Any] = orjson.loads(out.read_bytes())
     except (OSError, orjson.JSONDecodeError):
-        last = stderr.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        last = stderr.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] or ["no message"]
         return {"status": "failed", "error": f"the process ended with code {ended.code}: {last[0][:500]}"} | peak
     return peak | outcome
 
 
 def without_places(message: str) -> str:
-    """A message without the folders of this machine: of every absolute path the last name is left."""
+    """The message with every absolute path cut to its last name, so that no folder of this machine is recorded."""
     return re.sub(r"(?<![\w.~])(?:~|[A-Za-z]:)?(?:[/\\][\w.@+~ -]*\w)*[/\\](?=[\w.])", "", message)

@@ -1,7 +1,8 @@
-"""The results: an append-only file of JSON lines for each corpus, small enough to live in a repository.
+"""The results: an append-only file of JSON lines for each corpus, small enough for a repository.
 
-A line is one of three kinds: "run" (a training and its figures, or how it failed), "comparison" (the differences
-between two systems with their paired intervals) and "intervals" (the figures of one system with theirs).
+A line is one of four kinds: "run" (a training and its figures, or how it failed), "comparison" (the differences
+between two systems with their paired intervals), "intervals" (the figures of one system with theirs) and "premise"
+(which share of the co-labels that Gandalf gives label texts is true, see `augment.premise`).
 """
 
 from __future__ import annotations
@@ -15,24 +16,26 @@ from typing import Any
 from longtail.store.lines import append_line, read_lines
 
 FOLDER = Path("bench") / "results"
-HAVE: dict[str, dict[str, type]] = {  # the kinds, and what a line of each has at least
+HAVE: dict[str, dict[str, type]] = {  # the kinds, and the fields that a line of each must have
     "run": {"id": str, "corpus": dict, "recipe": str, "settings": dict, "seed": int, "status": str},
     "comparison": {"id": str, "rows": dict},
     "intervals": {"id": str, "rows": dict},
+    "premise": {"id": str, "corpus": dict, "texts": int, "given": int, "true": int, "known": int},
 }
 
 
 @dataclass
 class Recorded:
-    """What is known of one corpus, by kind and id; where an id stands twice, the later line counts."""
+    """Everything recorded for one corpus, by kind and id; if an id occurs twice, the later line counts."""
 
     run: dict[str, dict[str, Any]] = field(default_factory=dict)
     comparison: dict[str, dict[str, Any]] = field(default_factory=dict)
     intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
-    digest: str | None = None  # of the corpus, by the last run
+    premise: dict[str, dict[str, Any]] = field(default_factory=dict)  # the id is the digest of the corpus
+    digest: str | None = None  # of the corpus, from the last run
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Take up one line; what is of no kind we know, or lacks what its kind has, is somebody else's."""
+        """Add one line; lines of an unknown kind, or without the required fields, are ignored."""
         kind = record.get("kind")
         if not isinstance(kind, str) or kind not in HAVE:
             return
@@ -43,12 +46,12 @@ class Recorded:
             self.digest = record["corpus"].get("digest", self.digest)
 
     def done(self, id: str) -> bool:
-        """Whether a run was made and went well."""
+        """Whether a run was made and succeeded."""
         return self.run.get(id, {}).get("status") == "done"
 
 
 class Results:
-    """The files in a folder. What others add while we run is seen at the next look."""
+    """The files in a folder. Lines that other processes add are seen at the next call."""
 
     def __init__(self, folder: str | Path = FOLDER):
         self.folder = Path(folder)
@@ -59,7 +62,7 @@ class Results:
         return self.folder / (re.sub(r"[^\w.+-]+", "-", corpus).strip(".-") + ".jsonl")
 
     def of(self, corpus: str) -> Recorded:
-        """Everything recorded of a corpus."""
+        """Everything recorded for a corpus."""
         path = self.path(corpus)
         if not path.exists():
             return Recorded()

@@ -1,4 +1,4 @@
-"""A saved model against a data set: labels joined by key, filter pairs honoured, leftovers reported."""
+"""Scoring a model on a data set: labels are joined by key, filter pairs are dropped, unknown labels reported."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ BLOCK = 4096  # points predicted between two steps of the progress bar
 
 @dataclass(frozen=True)
 class Scored:
-    """Predictions and truth over one label space: the model's labels, then those only the data has.
+    """Predictions and truth over one label space: the model's labels, then the labels that only the data has.
 
-    `ranking` is the model's without its cut-off, `decided` with it, ignored pairs dropped; None where it has none.
+    `ranking` is without the model's cut-off. `decided` is with the cut-off and without ignored pairs; None if the model
+    has no cut-off.
     """
 
     ranking: Ranking
@@ -35,22 +36,22 @@ class Scored:
     decided: Ranking | None = None
 
     def report(self, ks: tuple[int, ...] = KS) -> Report:
-        """All metrics, with the training counts of the model."""
+        """All metrics; label frequencies are the model's training counts."""
         return evaluate(self.ranking, self.data.Y, ks=ks, ignore=self.data.ignore)
 
     def calibration_scores(self, ks: tuple[int, ...] = KS) -> dict[str, float]:
-        """The calibration error of the k best; nothing where the ranking holds no probabilities."""
+        """The calibration error of the k best labels; empty if the ranking does not contain probabilities."""
         if self.ranking.kind != "probability":
             return {}
         return ece(self.ranking, self.data.Y, ks, ignore=self.data.ignore)
 
     def cut_scores(self) -> dict[str, float]:
-        """Micro precision, recall and F1 of what is above the cut-off, and how much that is; nothing without one."""
+        """Micro precision, recall and F1 of the labels above the cut-off, and their number; empty without a cut-off."""
         return {} if self.decided is None else cut_scores(self.decided, self.data.Y, self.data.ignore)
 
 
 def part_of(corpus: Corpus, part: str | None) -> tuple[str, Dataset]:
-    """The part to evaluate on: the one named, else test, else dev, else all there is."""
+    """The part to evaluate on: the named one, else test, else dev, else train."""
     parts: dict[str, Dataset] = dict(corpus.parts())
     if part is not None:
         if part not in parts:
@@ -69,7 +70,7 @@ def score(
 ) -> Scored:
     """Predict every point of a part of a corpus, and bring predictions and truth into one label space.
 
-    Label counts are those of the model's training; propensity constants those that the corpus names, if it does.
+    Label counts come from the model's training; propensity constants from the corpus, if it names them.
     """
     _, data = part_of(corpus, part)
     labels = corpus.labels
@@ -87,7 +88,7 @@ def score(
     if model.decision is None:
         return Scored(ranking, data)
     if data.ignore is not None:
-        ranking = ranking.drop(data.ignore)  # a probability goes by the rank among what counts
+        ranking = ranking.drop(data.ignore)  # probabilities depend on the rank without ignored pairs
     decided = None if cut_off is None else model.decision.apply(ranking)
     return Scored(model.decision.apply(ranking, cut_off=False), data, decided)
 
@@ -104,7 +105,7 @@ def predict_all(model: Model, data: Dataset, k: int, progress: Progress | None =
 
 
 def join(known: Labels, other: Labels) -> tuple[Labels, np.ndarray]:
-    """`known` with the keys only `other` has appended, and for each label of `other` its place in that."""
+    """`known` with the keys that only `other` has appended, and the index of each label of `other` in it."""
     columns = known.indices(other.keys).astype(np.int64)
     new = np.flatnonzero(columns < 0)
     if not len(new):

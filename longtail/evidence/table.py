@@ -1,4 +1,4 @@
-"""The full table of a corpus: every system with its figures and intervals, by label frequency, time and memory."""
+"""The tables of a corpus: every system with its figures and intervals, by label frequency, time and memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Shown:
-    """A table for people: text in every cell."""
+    """A table for people: every cell is text."""
 
     title: str
     columns: list[str]
@@ -35,7 +35,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Pool:
-    """A system's runs that went well, one for each seed."""
+    """The successful runs of a system, one for each seed."""
 
     trials: tuple[Trial, ...]
     records: tuple[dict[str, Any], ...]
@@ -46,7 +46,7 @@ class Pool:
         return self.trials[0].name
 
     def mean(self, *keys: str) -> float | None:
-        """The mean of a figure over the runs, by its place in their lines; None where a line lacks it."""
+        """The mean over the runs of the figure at these keys of their lines; None if a line lacks it."""
         values: list[Any] = list(self.records)
         for key in keys:
             values = [value.get(key) for value in values if isinstance(value, dict)]
@@ -54,7 +54,7 @@ class Pool:
         return float(np.mean(numbers)) if len(numbers) == len(self.records) else None
 
     def figure(self, metric: str) -> float:
-        """A metric, or what a bin of label frequency contributes ("bin 5"), averaged over the runs."""
+        """A metric, or the contribution of a bin of label frequency ("bin 5"), averaged over the runs."""
         bins = dict(zip([row["name"] for row in self.bins], self.of_bins("contribution"), strict=True))
         value = bins.get(metric, self.mean("scores", metric))
         if value is None:
@@ -64,12 +64,12 @@ class Pool:
 
     @property
     def bins(self) -> list[dict[str, Any]]:
-        """The bins of label frequency, as the first run has them."""
+        """The bins of label frequency of the first run."""
         rows: list[dict[str, Any]] = self.records[0]["by_frequency"]["bins"]
         return rows
 
     def of_bins(self, key: str) -> list[float | None]:
-        """A figure of each bin, averaged over the runs; None where it has none, as the recall of what is never true."""
+        """A figure of each bin, averaged over the runs; None if it is not defined, as recall without true labels."""
         columns = zip(*([row[key] for row in record["by_frequency"]["bins"]] for record in self.records), strict=True)
         return [None if None in column else float(np.mean(column)) for column in columns]
 
@@ -81,11 +81,11 @@ def tables_of(
     seeds: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Shown]:
-    """The tables of one corpus, for the systems of `trials`; for all that is recorded where there are none."""
+    """The tables of one corpus for the systems of `trials`, or for everything recorded if `trials` is empty."""
     trials = trials or recorded(bench, name, seeds)
     pools = pools_of(bench, trials)
     if not pools:
-        raise ParameterError(f"no run on {name!r} with figures is recorded; say what to run: --recipe R …")
+        raise ParameterError(f"no run on {name!r} with figures is recorded; say which recipe to run: --recipe R …")
     drawn = [intervals_of(bench, name, pool.trials, progress)["rows"] for pool in pools]
     seen = sorted({trial.seed for pool in pools for trial in pool.trials})
     points = pools[0].records[0]["points"]
@@ -96,20 +96,20 @@ def tables_of(
         yield Shown(f"{TITLES[family]}: {on}; % [95 % interval]", ["system", *metrics], rows)
     k = pools[0].records[0]["by_frequency"]["k"]
     yield bin_table(pools, f"By label frequency, head to tail, parts of P@{k}: {on}; %", "contribution")
-    yield bin_table(pools, f"Share of what is true that is among the {k} best: {on}; %", "recall")
+    yield bin_table(pools, f"Share of the true labels that are among the {k} best: {on}; %", "recall")
     yield cost_table(pools, on)
 
 
 def recorded(bench: Bench, name: str, seeds: Sequence[int] | None) -> list[Trial]:
-    """The runs in the results that this code would make in the same way, in the order they were made."""
-    there = bench.corpora.there(name)
-    corpus = bench.corpus(name).name if there else name
-    digest = bench.corpus(name).digest if there else bench.results.of(name).digest
+    """The recorded runs that this version of the code would make in the same way, in the order of recording."""
+    available = bench.corpora.available(name)
+    corpus = bench.corpus(name).name if available else name
+    digest = bench.corpus(name).digest if available else bench.results.of(name).digest
     found = []
     for record in bench.results.of(corpus).run.values():
         try:
             trial = Trial.of(corpus, str(digest), System.of(record["recipe"], record["settings"]), record["seed"])
-        except LongtailError:  # of a recipe or setting that is no more
+        except LongtailError:  # a recipe or setting that no longer exists
             continue
         if trial.id == record["id"] and (not seeds or trial.seed in seeds):
             found.append(trial)
@@ -117,7 +117,7 @@ def recorded(bench: Bench, name: str, seeds: Sequence[int] | None) -> list[Trial
 
 
 def pools_of(bench: Bench, trials: Sequence[Trial]) -> list[Pool]:
-    """The runs that went well, together by system, seeds rising."""
+    """The successful runs, grouped by system, in the order of their seeds."""
     by_system: dict[Any, list[Trial]] = {}
     for trial in trials:
         if bench.results.of(trial.corpus).done(trial.id):
@@ -131,7 +131,7 @@ def pools_of(bench: Bench, trials: Sequence[Trial]) -> list[Pool]:
 
 
 def bin_table(pools: Sequence[Pool], title: str, key: str) -> Shown:
-    """A figure by label frequency, under what the bins are."""
+    """A figure by label frequency; the first rows describe the bins."""
     bins = pools[0].bins
     spans = ["–" if row["fewest"] is None else f"{row['fewest']:,}–{row['most']:,}" for row in bins]
     rows = [["(labels)", *(f"{row['labels']:,}" for row in bins)], ["(their training examples)", *spans]]
@@ -141,7 +141,7 @@ def bin_table(pools: Sequence[Pool], title: str, key: str) -> Shown:
 
 
 def cost_table(pools: Sequence[Pool], on: str) -> Shown:
-    """Time and memory, and what was chosen where a recipe chooses."""
+    """Time and memory, and what recipes such as `auto` have chosen."""
     columns = ["system", "train s", "predict s", "peak MB", "seeds", "threads"]
     rows = []
     for pool in pools:
@@ -163,7 +163,7 @@ def cost_table(pools: Sequence[Pool], on: str) -> Shown:
 
 
 def chosen_by(pool: Pool) -> str:
-    """What the runs of a recipe that chooses have chosen."""
+    """The recipes and settings that the runs have chosen; empty for recipes that do not choose."""
     found = [record["chosen"] for record in pool.records if "chosen" in record]
     return "; ".join(dict.fromkeys(name_of(one["recipe"], one["settings"]) for one in found))
 

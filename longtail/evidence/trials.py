@@ -1,11 +1,11 @@
-"""What is measured: a recipe with its settings, trained on a corpus with a seed, and the name such a run goes by."""
+"""What is measured: a recipe with its settings, trained on a corpus with a seed; and the id of such a run."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import orjson
 from longtail.core.errors import ParameterError
 from longtail.core.recipe import Recipe, recipe, recipes
 
-EVALUATION = 1  # raised when the same predictions would get other figures: what was recorded before is void
+EVALUATION = 1  # to be raised when the same predictions get other figures; older records no longer count then
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,20 @@ class System:
 
     @property
     def given(self) -> dict[str, Any]:
-        """All that is set, by the preset too."""
+        """All settings, including those of the preset."""
         return {**recipes[self.recipe].preset(self.preset), **dict(self.settings)}
 
+    @property
+    def lacks(self) -> str | None:
+        """What this version of longtail does not have of it: the recipe, or one of its settings; None if it has all."""
+        if self.recipe not in recipes:
+            return self.recipe
+        known = {field.name for field in fields(recipes[self.recipe])}
+        unknown = [key for key, _ in self.settings if key.partition(".")[0] not in known]
+        return f"the setting {unknown[0]} of {self.recipe}" if unknown else None
+
     def made(self) -> Recipe:
-        """The recipe; refuses what `longtail train` would refuse."""
+        """The recipe; raises an error for settings that `longtail train` would refuse."""
         return recipe(self.recipe, preset=self.preset, **dict(self.settings))
 
     def __str__(self) -> str:
@@ -46,7 +55,7 @@ class System:
 
 @dataclass(frozen=True)
 class Trial:
-    """One run to be made, or made: `changed` is what differs from the recipe's defaults, as results tell it."""
+    """One run, made or still to make; `changed` is what differs from the recipe's defaults, as recorded in results."""
 
     corpus: str
     digest: str
@@ -57,7 +66,7 @@ class Trial:
 
     @classmethod
     def of(cls, corpus: str, digest: str, system: System, seed: int) -> Trial:
-        """Checks the settings."""
+        """A run of this system; raises an error for wrong settings or seeds."""
         if not 0 <= seed < 2**63:
             raise ParameterError(f"seed must be at least 0 and below 2^63; got {seed}")
         made = system.made()
@@ -80,14 +89,14 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """The recipe and what differs from its defaults, for people."""
+        """The recipe and what differs from its defaults, for display."""
         return name_of(self.system.recipe, dict(self.changed))
 
     def __str__(self) -> str:
         return f"{self.corpus}: {self.name}, seed {self.seed}"
 
     def record(self) -> dict[str, Any]:
-        """What a line of the results begins with."""
+        """The first fields of a line of the results."""
         return {
             "kind": "run",
             "id": self.id,
@@ -100,7 +109,7 @@ class Trial:
 
 
 def name_of(name: str, settings: Mapping[str, Any]) -> str:
-    """ "xr-linear augment=self beam=20"."""
+    """The name of a system for display, as "xr-linear augment=self beam=20"."""
     return " ".join([name, *(f"{key}={value}" for key, value in sorted(settings.items()))])
 
 
@@ -110,7 +119,7 @@ def digest_of(value: Any) -> str:
 
 
 def told(value: Any) -> Any:
-    """A setting as results tell it: a file goes by its name and content, since its place says nothing elsewhere."""
+    """A setting as results record it: for a file its name and content, since its folder means nothing elsewhere."""
     if isinstance(value, str) and (Path(value).suffix or Path(value).name != value) and Path(value).is_file():
         return f"{Path(value).name}:{hashlib.sha256(Path(value).read_bytes()).hexdigest()[:12]}"
     return value
@@ -122,7 +131,7 @@ def grid(
     values: Mapping[str, Sequence[Any]] | None = None,
     preset: str | None = None,
 ) -> list[System]:
-    """Every recipe with `settings` and every combination of `values`, in the order given; a preset's come before."""
+    """Every recipe with `settings` and every combination of `values`, in the given order, on top of a preset."""
     values = values or {}
     if clash := sorted(set(settings) & set(values)):
         raise ParameterError(f"{clash[0]} is given both one value (--set) and several (--grid); give one of the two")
@@ -134,7 +143,7 @@ def grid(
 
 
 def trials_of(corpus: str, digest: str, systems: Iterable[System], seeds: Iterable[int]) -> list[Trial]:
-    """The runs of a grid on one corpus, each once: systems that are the same in the end are one."""
+    """The runs of a grid on one corpus, each once: systems with the same settings in the end count once."""
     seeds = list(seeds)
     made = [Trial.of(corpus, digest, system, seed) for system in systems for seed in seeds]
     return list({trial.id: trial for trial in made}.values())

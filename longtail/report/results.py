@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from longtail.report.curves import curve_table
 from longtail.report.markdown import row, table
 
 if TYPE_CHECKING:  # for types only: evidence/ is above this folder and decides what is written here
-    from longtail.evidence.claims import Claim
+    from longtail.evidence.claim import Claim
     from longtail.evidence.judge import Spread
     from longtail.evidence.reproduce import Decided, Outcome
     from longtail.evidence.table import Pool
@@ -18,47 +19,70 @@ HEAD = """# Results: what the papers claim, measured here
 
 <!-- Written by `longtail reproduce` from the lines in `bench/results/`; changes by hand are lost. -->
 
-    longtail reproduce {ids}{seeds} --data FOLDER    # runs what is missing, then writes this page
-    longtail reproduce{seeds} --from-results    # writes it from what is recorded, byte for byte
+    longtail reproduce {ids}{seeds} --data FOLDER    # makes the missing runs, then writes this page
+    longtail reproduce{seeds} --from-results    # writes this page from the recorded results alone
 
-FOLDER holds the corpora that are not in the package, each in a folder of its name. How it works, and how to add a
-claim: [evidence.md](evidence.md).
+FOLDER contains the corpora that are not in the package, each in a folder of its own name. [evidence.md](evidence.md)
+explains how the harness works and how to add a claim.
 
-A claim relates trainings on the same data that differ in nothing but the settings shown. Figures are percentages on the
-test part, means over the seeds that a claim names. A difference is first arm − second (of a series: last − first), with
-the 95 % interval of a paired bootstrap over test points, 10,000 resamples, the seeds averaged point by point before.
-Shortlist recall is the share of what is true that a network scores at all.
+A claim compares trainings (its arms) on the same data that differ only in the settings shown. Figures are percentages
+on the test part, averaged over the seeds. A difference is the first arm minus the second (for a series: the last minus
+the first). Its 95 % interval comes from a paired bootstrap over test points with 10,000 resamples, after the seeds have
+been averaged for each point. Shortlist recall is the share of the true labels that a network scores at all.
 
 | kind | reproduced | contradicted |
 | --- | --- | --- |
-| ahead | the interval lies above zero on every metric named | it lies below zero on one |
-| equal | the interval lies within ±0.5 points (or what is said) on every metric | it lies wholly outside on one |
-| trend | the ends of the series are ordered as claimed on every metric | they are ordered the other way on one |
-| tail | every bin of label frequency gains, the last relatively most | a bin loses, or another gains relatively more |
+| ahead | the interval is above zero for every metric of the claim | it is below zero for one of them |
+| equal | the interval is within ±0.5 points (or the margin stated) for every metric | it is fully outside for one |
+| trend | the last of the series is above the first for every metric | it is below the first for one of them |
+| tail | every bin of label frequency gains, the last one relatively most | a bin loses, or another one gains more |
 | faster | time ratio below 1 and P@1 not lower by more than 0.5 | otherwise |
-| level | reported, not judged | |
+| level, curve | reported without a verdict | |
 
-What is neither is *not separable*. A claim of several parts holds where all of them do, and is contradicted where one
-is; where corpora disagree it is *mixed*.
+Everything else is *not separable*. A claim with several parts is reproduced if all parts are, and contradicted if one
+part is. If corpora disagree, the claim is *mixed*.
 """
+PREMISE = """## When Gandalf's premise holds
 
+Gandalf trains the text of a label with the labels that occur together with it. Where a label text is also a training
+text, its own labels show how many of these co-labels are true. `longtail inspect DATA` prints this share for any
+corpus; [augment.md](augment.md) says what follows from it. `xr-linear`, test part, means over three seeds:
+"""
+MISSING = """## Missing runs
 
+Runs that claims need and that are not recorded yet. FOLDER is the folder of corpora. The same command can run in two
+terminals at once: the two share the work.
+"""
 Table = tuple[list[str], list[list[str]]]  # columns, rows
 
 
-def results_page(outcomes: Sequence[Outcome], verdicts: Table, seeds: Sequence[int] | None = None) -> str:
+def results_page(
+    outcomes: Sequence[Outcome],
+    verdicts: Table,
+    seeds: Sequence[int] | None = None,
+    *,
+    premise: Table = ([], []),
+    missing: Sequence[str] = (),
+    pictures: Mapping[tuple[str, str], str] | None = None,
+) -> str:
     """The whole page.
 
-    `verdicts` is the table of `evidence.reproduce.verdict_table`; `seeds` are the seeds the user asked for, None for
-    the claims' own.
+    `verdicts` is the table of `evidence.reproduce.verdict_table`, `premise` that of `evidence.premises`; `missing`
+    are lines about runs that are still to be made; `pictures` names the file of the curves for (claim, corpus).
+    `seeds` are the seeds the user asked for, None for the claims' own.
     """
-    claims = list(dict.fromkeys(outcome.claim for outcome in outcomes))
-    ids = " ".join(claim.id for claim in claims)
+    claims: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        claims.setdefault(outcome.claim.id, []).append(outcome)
     asked = "" if seeds is None else f" --seeds {' '.join(map(str, seeds))}"
-    lines = [HEAD.format(ids=ids, seeds=asked), "## Verdicts", "", *overview(*verdicts), ""]
+    lines = [HEAD.format(ids=" ".join(claims), seeds=asked), "## Verdicts", "", *overview(*verdicts), ""]
+    if premise[1]:
+        lines += [PREMISE, *table(*premise), ""]
     lines += ["## What was run", "", *corpora(outcomes), ""]
-    for claim in claims:
-        lines += section(claim, [outcome for outcome in outcomes if outcome.claim is claim])
+    if missing:
+        lines += [MISSING, *missing]
+    for group in claims.values():
+        lines += section(group, pictures or {})
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -101,11 +125,14 @@ def code(record: dict[str, Any]) -> str:
     return ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "commit")
 
 
-def section(claim: Claim, outcomes: Sequence[Outcome]) -> list[str]:
-    """The section of one claim: for each corpus the verdict, the arms and the differences."""
-    lines = [f"## {claim.id}: {claim.says}", "", f"{claim.paper}; {claim.kind}; {seeds_of(claim)}.", ""]
+def section(outcomes: Sequence[Outcome], pictures: Mapping[tuple[str, str], str]) -> list[str]:
+    """The section of one claim: for each corpus the verdict, the arms, the differences and the curves."""
+    claim = outcomes[0].claim
+    lines = [f"## {claim.id}: {claim.says}", "", f"{claim.paper}; {claim.kind}.", ""]
     for outcome in outcomes:
-        lines += [f"### {claim.id} on {outcome.corpus}: {outcome.verdict}", ""]
+        lines += [f"### {claim.id} on {outcome.corpus}: {outcome.verdict_in_words}", ""]
+        if outcome.pools:
+            lines += [seeds_of(outcome.claim), ""]
         if outcome.note:
             lines += [outcome.note, ""]
         if outcome.pools:
@@ -113,12 +140,23 @@ def section(claim: Claim, outcomes: Sequence[Outcome]) -> list[str]:
         decided = [part for part in outcome.parts if part.rows]
         if decided:
             lines += [*differences(decided), ""]
+        for part in outcome.parts:
+            if part.curves:
+                lines += [*curves(part, pictures.get((claim.id, outcome.corpus))), ""]
     return lines
 
 
+def curves(part: Decided, picture: str | None) -> list[str]:
+    """The curves of a part as a table, and the picture of them."""
+    shown = [] if picture is None else ["", f"![{part.part.says}]({picture})"]
+    head = f"On the {part.part.says} (between epochs on a straight line):"
+    return [head, "", *table(*curve_table(part.curves, part.part.metrics)), *shown]
+
+
 def seeds_of(claim: Claim) -> str:
-    """The seeds of a claim, as text."""
-    return f"seed{'s' * (len(claim.seeds) != 1)} {', '.join(map(str, claim.seeds))}"
+    """A sentence about the seeds of a claim."""
+    seeds = ", ".join(map(str, claim.seeds))
+    return f"Seed {seeds}." if len(claim.seeds) == 1 else f"Means over the seeds {seeds}."
 
 
 def arms(outcome: Outcome) -> list[str]:

@@ -1,6 +1,6 @@
-"""Charts as SVG: scatter plots, histograms and groups of bars.
+"""Charts as SVG: scatter plots, lines, histograms and groups of bars.
 
-A chart is a string without colours. Its elements have classes (`axis`, `grid`, `dots`, `bar-0`, `bar-1`, …); the style
+A chart is a string without colours. Its elements have classes (`axis`, `grid`, `dots`, `line-0`, `bar-0`, …); the style
 sheet in `html.py` gives these their colours, in light and in dark mode.
 """
 
@@ -24,6 +24,18 @@ def svg_scatter(x: Sequence[int], y: Sequence[int], titles: tuple[str, str], lab
     body += [_x_tick(e / x_end, f"10{_raised(e)}") for e in range(int(x_end) + 1)]
     dots = (f"M{_across(math.log10(a) / x_end)} {_down(math.log10(b) / y_end)}h0" for a, b in zip(x, y, strict=True))
     body.append(f'<path class="dots" d="{"".join(dots)}"/>')
+    return _figure(body, titles, label)
+
+
+def svg_lines(lines: Sequence[tuple[Sequence[int], Sequence[float]]], titles: tuple[str, str], label: str) -> str:
+    """Lines through points (x, y), both axes from 0; line number i has the class `line-i`."""
+    x_marks = ticks(max((max(x, default=0) for x, _ in lines), default=0) or 1)
+    y_marks = ticks(max((max(y, default=0) for _, y in lines), default=0) or 1)
+    body = [_y_tick(mark / y_marks[-1], f"{mark:g}") for mark in y_marks]
+    body += [_x_tick(mark / x_marks[-1], f"{mark:,.0f}") for mark in x_marks]
+    for i, (x, y) in enumerate(lines):
+        points = (f"{_across(a / x_marks[-1])} {_down(b / y_marks[-1])}" for a, b in zip(x, y, strict=True))
+        body.append(f'<path class="line-{i % 3}" d="M{"L".join(points)}"/>')
     return _figure(body, titles, label)
 
 
