@@ -393,3 +393,34 @@ def test_both_ways_to_logits(biased: bool, seed: int, B: int, K: int, C: int) ->
         np.testing.assert_allclose(level.logits(features).detach().numpy(), expected, rtol=1e-4, atol=1e-5)
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+# --- candidates below candidates
+
+
+@given(seed=seeds, B=st.integers(1, 4), k=st.integers(1, 4))
+def test_candidates_below_candidates(seed: int, B: int, k: int) -> None:
+    """A level whose parents are themselves candidates, some of them pads: true ones first, then the best."""
+    rng = np.random.default_rng(seed)
+    L, C = 16, 5
+    tree = LabelTree.in_clusters(sp.csr_matrix(rng.random((L, 4)), dtype=np.float32), [2, 8], 0)
+    above = np.full((B, C), -1)
+    for b in range(B):
+        own = rng.permutation(8)[: rng.integers(1, C + 1)]
+        above[b, : len(own)] = own
+    Y = drawn(rng, B, L, 0.2)
+    truth_above, logits = tree.targets(Y, 1).toarray(), rng.normal(size=(B, C)).astype(np.float32)
+    scored = Scored(torch.from_numpy(above), torch.from_numpy(logits), truth_of(truth_above))
+    found = Below(tree, 2, k)(torch.arange(B), truth_of(Y.toarray()), scored)
+    nodes, hits = tree.nodes(1), []
+    for b in range(B):
+        known = [c for c in range(C) if above[b, c] >= 0]
+        target = {c: truth_above[b, above[b, c]] for c in known}
+        span = np.ptp(logits) + 1
+        order = sorted(known, key=lambda c: (target[c] == 0, -logits[b, c] - span * target[c]))
+        chosen = above[b, order[:k]]
+        row = found.nodes[b].numpy()
+        assert sorted(row[row >= 0].tolist()) == np.flatnonzero(np.isin(nodes, chosen)).tolist()
+        by_score = above[b, sorted(known, key=lambda c: -logits[b, c])[:k]]
+        hits += [float(nodes[label] in by_score) for label in Y[b].indices]
+    assert float(found.recall) == pytest.approx(np.mean(hits) if hits else 1.0)
