@@ -62,17 +62,17 @@ def change(folder: Path, array: str, at: int, value: int) -> Path:
 @pytest.mark.parametrize(
     ("array", "at", "value", "how"),
     [
-        ("train.texts.offsets", 7, 10**6, "must rise from 0, but falls"),
-        ("train.texts.offsets", 7, -1, "must rise from 0, but falls"),
-        ("train.texts.offsets", 0, 1, "must rise from 0, but falls"),
-        ("train.groups.offsets", 3, 10**9, "must rise from 0, but falls"),
-        ("labels.keys.offsets", 3, 0, "must rise from 0, but falls"),
-        ("train.Y.indices", 5, 6, "a column lies outside 0 … 5 .*found 6"),
-        ("train.Y.indices", 5, -1, "a column lies outside 0 … 5 .*found -1"),
-        ("train.Y.indptr", 5, 10**6, "must rise from 0"),
+        ("train.texts.offsets", 7, 10**6, "must increase from 0, but decreases"),
+        ("train.texts.offsets", 7, -1, "must increase from 0, but decreases"),
+        ("train.texts.offsets", 0, 1, "must increase from 0, but decreases"),
+        ("train.groups.offsets", 3, 10**9, "must increase from 0, but decreases"),
+        ("labels.keys.offsets", 3, 0, "must increase from 0, but decreases"),
+        ("train.Y.indices", 5, 6, "a column is outside 0 … 5 .*found 6"),
+        ("train.Y.indices", 5, -1, "a column is outside 0 … 5 .*found -1"),
+        ("train.Y.indptr", 5, 10**6, "must increase from 0"),
         ("train.Y.data", 5, 2, "must be above 0 and at most 1 .*found 2.0"),
-        ("test.ignore.indices", 0, 77, "a column lies outside 0 … 5"),
-        ("labels.counts", 0, -4, "must hold counts from 0 to 60"),
+        ("test.ignore.indices", 0, 77, "a column is outside 0 … 5"),
+        ("labels.counts", 0, -4, "must contain counts from 0 to 60"),
     ],
 )
 def test_what_points_elsewhere_is_looked_at(
@@ -82,11 +82,11 @@ def test_what_points_elsewhere_is_looked_at(
     path = change(folder, array, at, value)
     with pytest.raises(StoreError, match="SHA-256") as caught:
         read(folder)
-    assert str(path) in str(caught.value) and "restore it from a copy, or make it again" in str(caught.value)
+    assert str(path) in str(caught.value) and "restore it from a copy, or create it again" in str(caught.value)
     monkeypatch.setattr(native, "VERIFIED", 0)  # as in a corpus too large to be read on opening
     with pytest.raises(StoreError, match=how) as caught:
         read(folder)
-    assert str(path) in str(caught.value) and "restore it from a copy, or make it again" in str(caught.value)
+    assert str(path) in str(caught.value) and "restore it from a copy, or create it again" in str(caught.value)
 
 
 def test_bytes_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +105,6 @@ def test_bytes_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         lambda: texts[np.arange(60) < 2][0],
         lambda: write(plain, tmp_path / "copy"),
     ):
-        with pytest.raises(StoreError, match="holds b'\\\\xff', which is no text") as caught:
+        with pytest.raises(StoreError, match="holds b'\\\\xff', which is not text") as caught:
             use()
         assert str(path) in str(caught.value)
