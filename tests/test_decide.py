@@ -111,7 +111,7 @@ def test_platt_where_scores_say_nothing(truth: NDArray[np.float64], caplog: pyte
     assert np.isfinite(p).all() and (np.diff(p) >= 0).all()
     constant = fit_platt(np.full(6, 2.0), truth)
     assert constant.a == 0 and np.allclose(constant(np.array([7.0])), smoothed(truth).mean())
-    assert "do not rise" in caplog.text
+    assert "higher scores do not mean more true labels" in caplog.text
 
 
 # --- what a decision does to a ranking ------------------------------------------------------------------------------
@@ -232,9 +232,9 @@ def test_what_cannot_be_had_is_said(caplog: pytest.LogCaptureFixture) -> None:
     Y = sp.csr_matrix(np.array([[1, 0], [0, 0]], np.float32))
     curve = curve_of(Pairs.of(ranking, Y))
     assert choose(Rule("precision", 0.8), curve) == np.float32(0.9)
-    assert "no threshold has a precision of 0.8: the best there is, 0.500 with 1.00 labels a text" in caplog.text
+    assert "no threshold has a precision of 0.8: using the best one, 0.500 with 1.00 labels per text" in caplog.text
     assert choose(Rule("labels", 0.5), curve) == np.float32(0.9)
-    assert "no threshold keeps 0.5 labels a text or fewer" in caplog.text
+    assert "no threshold keeps 0.5 labels per text or fewer" in caplog.text
     nothing = curve_of(Pairs.of(ranking, sp.csr_matrix((2, 2), dtype=np.float32)))
     assert choose(Rule("f1"), nothing) == np.float32(0.9)
     assert "no suggested label is true" in caplog.text

@@ -222,9 +222,9 @@ def test_no_truth_at_all_is_zero_everywhere() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([[0, 1], [2, 2], [0, 1]], "row 1 of the ranking holds a label twice; found 2"),
-        ([[0, 1], [0, 1], [1, 4]], "row 2, rank 2 of the ranking is none of 4 labels; found 4"),
-        ([[0, 1], [-2, 1], [1, 3]], "row 1, rank 1 of the ranking is none of 4 labels; found -2"),
+        ([[0, 1], [2, 2], [0, 1]], "row 1 of the ranking contains a label twice; found 2"),
+        ([[0, 1], [0, 1], [1, 4]], "row 2, rank 2 of the ranking is not the index of one of 4 labels; found 4"),
+        ([[0, 1], [-2, 1], [1, 3]], "row 1, rank 1 of the ranking is not the index of one of 4 labels; found -2"),
     ],
 )
 def test_bad_rankings_are_refused(rows: list[list[int]], message: str) -> None:
