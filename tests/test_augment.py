@@ -174,7 +174,7 @@ def test_labels_without_text_and_removed_ones_are_no_points(caplog: pytest.LogCa
 def test_what_cannot_be_augmented_is_refused(method: Any) -> None:
     data, labels = sets()
     for unfit in (Labels.of(KEYS), Labels.of(KEYS, [""] * L), labels.remove(KEYS)):
-        with pytest.raises(UnsupportedError, match=f"augment={method} makes training points of label texts.*have none"):
+        with pytest.raises(UnsupportedError, match=f"augment={method} makes training points from label texts.*have none"):
             augment(data, unfit, Augmentation(method))
     features = replace(data, x=sp.csr_matrix((len(data), 3), dtype=np.float32))
     with pytest.raises(UnsupportedError, match=f"augment={method} needs texts.*rows of features"):
@@ -195,7 +195,7 @@ def test_no_labels_together() -> None:
 def test_none_adds_nothing_and_auto_must_be_decided() -> None:
     data, labels = sets()
     assert augment(data, labels, Augmentation()) is data
-    with pytest.raises(UnsupportedError, match="decided on a validation part"):
+    with pytest.raises(UnsupportedError, match="resolved on the validation part"):
         augment(data, labels, Augmentation("auto"))
 
 
@@ -210,9 +210,9 @@ def test_none_adds_nothing_and_auto_must_be_decided() -> None:
         ({"delta": "much"}, "delta must be a number; got 'much'"),
         ({"share": 0}, "share must be above 0.0"),
         ({"share": 1.1}, "share must be at most 1.0"),
-        ({"shrink": 3}, "augment=gandalf has no use for shrink; it takes delta, share, order"),
-        ({"method": "none", "delta": 0.2}, "augment=none has no use for delta; it takes no options"),
-        ({"method": "self", "delta": 0.2}, "augment=self has no use for delta; it takes share, order"),
+        ({"shrink": 3}, "augment=gandalf does not use shrink; it takes delta, share, order"),
+        ({"method": "none", "delta": 0.2}, "augment=none does not use delta; it takes no options"),
+        ({"method": "self", "delta": 0.2}, "augment=self does not use delta; it takes share, order"),
         ({"method": "gandal"}, "method must be one of 'none', 'gandalf'"),
         ({"delt": 1}, "Did you mean 'delta'"),
     ],

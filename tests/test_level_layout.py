@@ -249,7 +249,7 @@ def test_what_does_not_belong_together_is_refused() -> None:
         search.search(X, **asked, usable=np.ones(nodes + 1, bool))
     with pytest.raises(ValueError, match="more or fewer parents"):
         BeamSearch(30, levels[::-1])
-    with pytest.raises(ValueError, match="5 bits is not one of 32 features"):
+    with pytest.raises(ValueError, match="5-bit features does not fit 32 features"):
         BeamSearch(32, levels)
     with pytest.raises(ValueError, match="needs a level"):
         BeamSearch(30, []).search(X, **asked)
@@ -279,9 +279,9 @@ def moved(array: np.ndarray, at: int, by: int) -> np.ndarray:
         ("level1.data_ptr", lambda a: moved(a, 1, 2), "do not end where they should"),
         ("level1.data_ptr", lambda a: moved(a, -1, 2**40), "more or fewer bytes"),
         ("level1.scales", lambda a: a[1:], "more or fewer scales"),
-        ("level1.form", lambda a: a[:1], "does not fit"),
+        ("level1.form", lambda a: a[:1], "do not fit together"),
         ("level1.form", lambda a: moved(a, 0, 2), "1, 2 or 4 bytes"),
-        ("level1.form", lambda a: moved(a, 2, 1), "bits is not one of"),
+        ("level1.form", lambda a: moved(a, 2, 1), "-bit features does not fit"),
         ("level1.child_ptr", lambda a: moved(a, 1, 1), "not those of its tree"),
         ("ends0", lambda a: moved(a, 1, 1), "not those of its tree"),
         ("order", lambda a: a[:-1], "each label once"),

@@ -1,4 +1,4 @@
-"""The kernels of the linear engine: label clustering, one-vs-all solving, beam search."""
+"""Kernels of the linear engine: label clustering, one-vs-all training, beam search."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from longtail._native import Csr, _kernels, csr_arrays
 
 
 def cluster_order(rows: Csr, cuts: list[NDArray[np.int64]], *, rounds: int, seed: int) -> NDArray[np.int32]:
-    """The rows in an order that follows from cuts, each made by balanced spherical 2-means of at most `rounds` rounds.
+    """Return an order of the rows (N,), found by cuts with balanced spherical 2-means of at most `rounds` rounds each.
 
-    Rows must be of unit length. `cuts` are (C, 3) arrays of (first, middle, last): the stretch first … last of the
-    order is arranged so that the rows up to the middle are on one side. Cuts of one array lie apart, within the sides
-    of earlier ones.
+    Rows must have unit length. `cuts` are (C, 3) arrays of (first, middle, last): positions first … last of the order
+    are rearranged so that one cluster comes before the middle and the other after it. Cuts within one array do not
+    overlap, and each lies inside one side of an earlier cut.
     """
     all_cuts = np.ascontiguousarray(np.concatenate([np.empty((0, 3), np.int64), *cuts]))
     round_ptr = np.cumsum([0, *map(len, cuts)]).astype(np.int64)
@@ -24,17 +24,17 @@ def cluster_order(rows: Csr, cuts: list[NDArray[np.int64]], *, rounds: int, seed
 
 
 def cluster_wide(rows: Csr, k: int, *, rounds: int, seed: int) -> NDArray[np.int32]:
-    """The cluster (N,) of each row, of at most k, by spherical k-means without balance; some numbers may be unused."""
+    """Return the cluster (N,) of each row, at most k, by unbalanced spherical k-means; some numbers may be unused."""
     return _kernels.cluster_wide(*csr_arrays(rows), rows.shape[1], k, rounds, seed)
 
 
 def label_sums(X: Csr, Y: Csr) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Σ_i y_il x_i for every label l of Y (N, L), scaled to unit length: CSR arrays (L, d)."""
+    """Return Σ_i y_il x_i for every label l of Y (N, L), scaled to unit length, as CSR arrays (L, d)."""
     return _kernels.label_sums(*csr_arrays(X), X.shape[1], *csr_arrays(Y.tocsc()))
 
 
 class Weights(NamedTuple):
-    """Sparse weights of K nodes: node c has features[ptr[c]:ptr[c + 1]] (rising) with those values."""
+    """Sparse weights of K nodes: node c has values[ptr[c]:ptr[c + 1]] at features[ptr[c]:ptr[c + 1]] (ascending)."""
 
     ptr: NDArray[np.int64]
     features: NDArray[np.int32]
@@ -46,8 +46,8 @@ class Problem:
     """The one-vs-all problems of a tree level.
 
     Parent g has the training rows rows[row_ptr[g]:row_ptr[g + 1]] and the children child_ptr[g] … child_ptr[g + 1].
-    `targets` (N, K) CSC holds y in (0, 1], `costs` beside its entries what multiplies the loss of a positive (None:
-    1), `ignore` (N, K) CSC the pairs that count neither way.
+    `targets` (N, K) CSC holds y in (0, 1]. `costs` has one value per entry of `targets`: the factor on the loss of that
+    positive (None: 1). `ignore` (N, K) CSC holds the pairs that count neither as positive nor as negative.
     """
 
     row_ptr: NDArray[np.int64]
@@ -82,17 +82,17 @@ def solve_level(
 ) -> Weights:
     """min ½‖w‖² + Σ cost · (y·ℓ(m) + (1 − y)·ℓ(−m)), m = w·x, for every child; ℓ(m) = max(0, 1 − m)² or log(1 + e⁻ᵐ).
 
-    Features are the columns of X, then those of `dense` (N, d), then the bias. Weights smaller than `threshold` are
-    dropped, and with `budget` all but the largest of each child. What is random follows from `seed` and the number of
-    the parent, counted from `first_parent`.
+    Features are the columns of X, then the columns of `dense` (N, d), then the bias. Weights smaller than `threshold`
+    are dropped; with `budget`, only that many of the largest weights of each child are kept. Random choices depend on
+    `seed` and the number of the parent, counted from `first_parent`.
 
-    Solvers: dual coordinate descent (squared hinge alone; `eps` is the range of projected gradients, `max_passes` over
-    the rows), and Newton's method (`eps` as in LIBLINEAR's primal solvers: the gradient is to be shorter than
-    eps · min(positives, negatives) / rows times the one at 0; `max_passes` bounds the steps, and `seed` is not used).
+    Solvers: dual coordinate descent (squared hinge only; `eps` bounds the range of projected gradients, `max_passes` is
+    over the rows), and Newton's method (`eps` as in LIBLINEAR's primal solvers: it stops once the gradient is below
+    eps · min(positives, negatives) / rows times the one at 0; `max_passes` bounds the steps, `seed` is not used).
     """
     if (solver, loss) not in SOLVED:
         pairs = ", ".join(f"{s} with {of}" for s, of in SOLVED)
-        raise ValueError(f"solver {solver!r} with loss {loss!r}: there is {pairs}.")
+        raise ValueError(f"solver {solver!r} with loss {loss!r} is not available; choose from: {pairs}.")
     none = np.empty(0, np.int64), np.empty(0, np.int32)
     arrays = (
         *csr_arrays(X),
@@ -118,7 +118,7 @@ def solve_level(
 
 
 def sigmoid(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """1/(1 + e⁻ᵛ) of each value, as the logistic solver computes it: the same bits on every machine."""
+    """Return 1/(1 + e⁻ᵛ) of each value as the logistic solver computes it: bit-identical on every machine."""
     flat = np.ascontiguousarray(values, np.float32)
     return _kernels.sigmoids(flat.ravel()).reshape(flat.shape)
 
@@ -128,9 +128,9 @@ CsrArrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
 class Level(NamedTuple):
-    """The weights of a level as beam search reads them: by parent, by feature, then by child (see src/level.h).
+    """The weights of a level in the layout of beam search: by parent, by feature, then by child (see src/level.h).
 
-    `form` holds the bytes of a child's number, those of a weight, and the bits of a feature.
+    `form` holds the bytes of a child's number, the bytes of a weight, and the bits of a feature.
     """
 
     child_ptr: NDArray[np.int64]
@@ -142,32 +142,32 @@ class Level(NamedTuple):
     form: NDArray[np.uint8]
 
     def arguments(self) -> tuple[Any, ...]:
-        """As the kernels take it."""
+        """Return the fields in the order the kernels take them."""
         return (*self[:-1], *self.form[:2].tolist())
 
     @property
     def kind(self) -> WeightKind:
-        """How weights are kept."""
+        """How weights are stored."""
         kinds: dict[int, WeightKind] = {1: "int8", 2: "float16", 4: "float32"}
         return kinds[int(self.form[1])]
 
 
 def feature_bits(width: int) -> int:
-    """How many bits number so many features, the bias among them."""
+    """Return how many bits are needed to number `width` features and the bias."""
     return max(1, (width - 1).bit_length())
 
 
 def pack_level(child_ptr: NDArray[np.int64], weights: Weights, width: int, kind: WeightKind = "float32") -> Level:
-    """The weights of the children of each parent, laid out for beam search; features are below `width`."""
+    """Lay out the weights of each parent's children for beam search; features are below `width`."""
     arrays, scales, child_bytes, weight_bytes = _kernels.pack_level(child_ptr, *weights, width, kind)
     form = np.array([child_bytes, weight_bytes, feature_bits(width)], np.uint8)
     return Level._make((child_ptr, *arrays, scales, form))
 
 
 def unpack_level(level: Level, parent: int | None = None, among: NDArray[np.int32] | None = None) -> Weights:
-    """The weights of all nodes of a level, or of the children of one parent, each by rising feature.
+    """Return the weights of all nodes of a level, or of the children of one parent, with ascending features.
 
-    With `among`, those of these features alone.
+    With `among`, only the weights of these features.
     """
     first, last = (0, len(level.child_ptr) - 1) if parent is None else (parent, parent + 1)
     if among is not None and not len(among):
@@ -179,13 +179,13 @@ def unpack_level(level: Level, parent: int | None = None, among: NDArray[np.int3
 
 
 class BeamSearch:
-    """The best nodes of the last of some levels."""
+    """Beam search through levels of weights, for the best nodes of the last one."""
 
     def __init__(self, width: int, levels: list[Level]):
         self._search = _kernels.BeamSearch(width)
         for level in levels:
             if level.form[2] != feature_bits(width + 1):
-                raise ValueError(f"a level whose features have {level.form[2]} bits is not one of {width:,} features.")
+                raise ValueError(f"a level with {level.form[2]}-bit features does not fit {width:,} features.")
             self._search.add_level(*level.arguments())
 
     def search(
@@ -199,9 +199,9 @@ class BeamSearch:
         names: NDArray[np.int32] | None = None,
         usable: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The k best nodes (N, k) of the last level and their scores, among those `usable` (K,); pads −1, −inf.
+        """Return the k best nodes (N, k) of the last level and their scores, among those `usable` (K,); pads −1, −inf.
 
-        Nodes are given by their number, or by `names` (K,); ties go to the lower. X is a matrix or `csr_arrays` of one.
+        Nodes are given by their number, or by `names` (K,); ties go to the lower one. X: a matrix or its `csr_arrays`.
         """
         arrays = X if isinstance(X, tuple) else csr_arrays(X)
         mask = None if usable is None else usable.view(np.uint8)
