@@ -305,13 +305,13 @@ def test_what_is_no_edit_is_refused(plain: LinearModel) -> None:
     for bad, message in (
         (Labels.of(list(labels.keys)[:-1], list(labels.texts)[:-1]), "keeps every label"),
         (replace(labels, texts=None), "have texts"),
-        (replace(labels, texts=Texts.of(["other", *list(labels.texts)[1:]])), "label 'label0' has another text"),
+        (replace(labels, texts=Texts.of(["other", *list(labels.texts)[1:]])), "label 'label0' has a different text"),
         (labels.with_counts(labels.counts + 1, labels.points), "counts"),
         (labels.remove(list(labels.keys)), "all 40 labels would be removed"),
     ):
         with pytest.raises(ParameterError, match=message):
             plain.edit_labels(bad)
-    with pytest.raises(ParameterError, match="'label1' exists already"):
+    with pytest.raises(ParameterError, match="'label1' already exists"):
         labels.add(["label1"], ["x"])
-    with pytest.raises(ParameterError, match="'label1' was removed and its key is kept; restore it"):
+    with pytest.raises(ParameterError, match="'label1' was removed, but its key is still reserved; restore it"):
         labels.remove(["label1"]).add(["label1"], ["x"])

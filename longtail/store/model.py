@@ -67,7 +67,8 @@ class StoredModel(Model):
     def save(self, folder: str | Path, overwrite: bool = False, replaces: str | None = None) -> None:
         """Write the model to a new or empty folder, atomically; with `overwrite`, also over an existing model.
 
-        `replaces` is a `generation` as `describe` returns it: the save is refused unless the folder still holds it.
+        `replaces` is a `generation` as `describe` returns it: the save needs no `overwrite`, but is refused
+        unless the folder still holds that generation.
         """
         arrays, meta = self.state()
         for part in (LABELS, DECISION):
