@@ -192,7 +192,7 @@ def test_a_label_twice_in_one_line(kind: Kind, tmp_path: Path, caplog: pytest.Lo
     assert corpus.train.Y.toarray().tolist() == [[1, 0], [1, 1], [1, 0]]
     line = kind.before + 2
     assert (
-        f"a label stood twice in one line and was counted once: 3 time(s), the first in train{kind.ending}, line {line}"
+        f"a label was repeated in one line and is counted once: 3 time(s), the first in train{kind.ending}, line {line}"
         in caplog.text
     )
 
@@ -327,7 +327,7 @@ def test_a_label_in_no_list(kind: str, tmp_path: Path, caplog: pytest.LogCapture
 def test_a_label_index_out_of_range(kind: str, index: int, tmp_path: Path) -> None:
     path = listed(tmp_path, kind, [("x", [0]), ("y", [1, index]), ("z", [1])])
     error = refused_anywhere(lambda: read(tmp_path))
-    assert "a label index lies outside 0 … 1" in str(error) and "from 0" in str(error)
+    assert "a label index is outside 0 … 1" in str(error) and "from 0" in str(error)
     assert (error.where, error.line, error.found) == (path, 2, index)
     assert read(tmp_path, on_bad_line="skip").train.Y.toarray().tolist() == [[1, 0], [0, 1]]
 
@@ -424,7 +424,7 @@ def test_a_forced_format_on_an_empty_folder(format: str, tmp_path: Path) -> None
 def test_names_of_formats_and_choices(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("text,labels\nx,a\n")
-    with pytest.raises(ParameterError, match="there is no format 'tabel'. Did you mean 'table'"):
+    with pytest.raises(ParameterError, match="unknown format 'tabel'. Did you mean 'table'"):
         read(path, format="tabel")
     with pytest.raises(ParameterError, match="on_bad_line must be 'error' or 'skip'; got 'ignore'"):
         read(path, on_bad_line="ignore")  # type: ignore[arg-type]
@@ -436,9 +436,9 @@ def test_bad_corpus_json(tmp_path: Path) -> None:
     for content, problem in [
         ("{", "not valid JSON"),
         ("[]", "one JSON object"),
-        ('{"propensity": {"A": -1}}', "'propensity' is wrong"),
+        ('{"propensity": {"A": -1}}', "'propensity' is invalid"),
         ('{"propensity": {"C": 1}}', "'propensity' must be an object with A and B"),
-        ('{"propensity": {"A": "x"}}', "'propensity' is wrong"),
+        ('{"propensity": {"A": "x"}}', "'propensity' is invalid"),
         ('{"group": 3}', "'group' must name a field"),
         ('{"name": 3}', "'name' must be text"),
     ]:

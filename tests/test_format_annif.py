@@ -92,7 +92,7 @@ def test_vocabulary_is_checked(tmp_path: Path) -> None:
     for content, problem in [
         ("", "empty"),
         (VOCAB + VOCAB, "a key twice"),
-        (VOCAB + "networking\n", "must begin with a URI"),
+        (VOCAB + "networking\n", "must start with a URI"),
         (f"<{Q1}>\tnetworking\n", "not in the label list"),
     ]:
         vocab.write_text(content)
@@ -101,6 +101,6 @@ def test_vocabulary_is_checked(tmp_path: Path) -> None:
     vocab.unlink()
     (tmp_path / "a-vocab.tsv").write_text(VOCAB)
     (tmp_path / "b-vocab.tsv").write_text(VOCAB)
-    with pytest.raises(DataError, match="several vocabularies") as caught:
+    with pytest.raises(DataError, match="more than one vocabulary") as caught:
         read(tmp_path)
     assert caught.value.found == ["a-vocab.tsv", "b-vocab.tsv"]

@@ -133,7 +133,7 @@ def test_a_model_folder_is_not_a_corpus(tmp_path):
     write(made(20, 5), tmp_path / "out", "native")
     told = manifest(tmp_path / "out") | {"format": "longtail-model"}
     (tmp_path / "out" / native.MANIFEST).write_text(json.dumps(told))
-    with pytest.raises(StoreError, match="'longtail-model', but should be of 'longtail-corpus'"):
+    with pytest.raises(StoreError, match="'longtail-model', but should be in format 'longtail-corpus'"):
         read(tmp_path / "out")
     with pytest.raises(StoreError, match="no corpus in it"):
         (tmp_path / "empty").mkdir()

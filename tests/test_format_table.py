@@ -228,7 +228,7 @@ def test_separators_of_several_characters_and_tab(tmp_path: Path) -> None:
 
 def test_a_cell_that_is_no_list_among_lists(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", 'text,tags\nx,"[""a""]"\n' + 'y,"[""b""]"\n' * 2000 + "z,c\nw,[3.5]\n")
-    with pytest.raises(DataError, match="does not hold a list") as caught:
+    with pytest.raises(DataError, match="is not a list of labels, but the first cells are") as caught:
         read(path)
     assert caught.value.line == 2003 and caught.value.found == "c"
     assert len(read(path, on_bad_line="skip").train) == 2001
@@ -423,7 +423,7 @@ def test_parquet_what_is_refused(tmp_path: Path) -> None:
         return caught.value
 
     assert "int64" in str(refused({"text": [1, 2], "tags": ["a", "b"]}, "column 'text' must be text"))
-    assert "double" in str(refused({"text": ["x"], "tags": [1.5]}, "must hold labels"))
+    assert "double" in str(refused({"text": ["x"], "tags": [1.5]}, "must contain labels"))
     error = refused({"text": ["x", "y"], "tags": [["a"], ["b", None]]}, "null")
     assert error.line == 2 and error.found == ["b", None]
     assert refused({"text": ["x", "y"], "tags": [[1], [2, -3]]}, "at least 0").found == -3

@@ -106,7 +106,7 @@ ROWS = [["a"], ["b"], ["c"]]
         (["one", "two", 3.5], ROWS, {}, "item 2 is 3.5"),
         (None, ROWS, {}, "texts must be a list of strings; got None"),
         (np.eye(3), ROWS, {}, "texts must be a list of strings; item 0"),
-        (TEXTS, ["a", "b", "c"], {}, r"item 0 is 'a': wrap it, \[label\]"),
+        (TEXTS, ["a", "b", "c"], {}, r"item 0 is 'a': if each text has one label, wrap it in a list: \[label\]"),
         (TEXTS, [1, 2, 3], {}, r"item 0 is 1: wrap it"),
         (TEXTS, "abc", {}, "labels must be a list"),
         (TEXTS, None, {}, "labels must be a list"),

@@ -64,7 +64,7 @@ def test_points_with_an_empty_key_are_in_no_group() -> None:
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_too_few(n: int) -> None:
-    with pytest.raises(DataError, match="too few to hold a validation part out of"):
+    with pytest.raises(DataError, match="too few to split off a validation part"):
         held_out_rows(dataset(distinct(n)), seed=0)
 
 
@@ -138,7 +138,7 @@ def test_few_large_groups_give_one() -> None:
 def test_one_group_or_one_text_is_refused() -> None:
     with pytest.raises(DataError, match="another group field"):
         held_out_rows(dataset(distinct(500), ["g"] * 500), seed=0)
-    with pytest.raises(DataError, match="one text, repeated"):
+    with pytest.raises(DataError, match="one repeated text"):
         held_out_rows(dataset(["Version 1", "version 2", "VERSION: 3"]), seed=0)
 
 
