@@ -107,7 +107,7 @@ ROWS = [["a"], ["b"], ["c"]]
         (None, ROWS, {}, "texts must be a list of strings; got None"),
         (np.eye(3), ROWS, {}, "texts must be a list of strings; item 0"),
         (TEXTS, ["a", "b", "c"], {}, r"item 0 is 'a': if each text has one label, wrap it in a list: \[label\]"),
-        (TEXTS, [1, 2, 3], {}, r"item 0 is 1: wrap it"),
+        (TEXTS, [1, 2, 3], {}, r"item 0 is 1: if each text has one label, wrap it"),
         (TEXTS, "abc", {}, "labels must be a list"),
         (TEXTS, None, {}, "labels must be a list"),
         (TEXTS, [["a"], None, ["b"]], {}, "item 1 is None"),

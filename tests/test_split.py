@@ -158,7 +158,7 @@ def test_feature_rows_go_by_their_content() -> None:
     wide = Dataset(data.features.astype(np.float64), data.Y)  # the same numbers in another layout
     wide.features.indices = wide.features.indices.astype(np.int64)
     assert np.array_equal(held_out_rows(wide, seed=0), rows)
-    with pytest.raises(DataError, match="no validation part"):
+    with pytest.raises(DataError, match="cannot split off a validation part"):
         held_out_rows(features([[0, 0], [0, 0], [0, 0]]), seed=0)
 
 

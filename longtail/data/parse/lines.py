@@ -136,7 +136,7 @@ def _next(pieces: Iterator[bytes], path: Path, line: int) -> bytes:
     try:
         return next(pieces, b"")
     except EOFError:
-        problem, fix = "the gzip file ends before its end mark: it is incomplete", "copy or download it again"
+        problem, fix = "the gzip file ends before its end mark: it was cut short", "copy or download it again"
     except (zlib.error, gzip.BadGzipFile) as error:
         problem, fix = f"the gzip file is damaged ({error})", "copy or download it again"
     except OSError as error:
