@@ -1,11 +1,11 @@
-"""The table of docs/cascade.md: the systems with networks on debian-related, from what is recorded in `bench/results`.
+"""Prints the table of docs/cascade.md: the networks on debian-related, from the runs recorded in `bench/results`.
 
-python bench/networks.py    # trains nothing; `longtail reproduce G9a G8` makes the runs
+python bench/networks.py    # trains nothing; `longtail reproduce G9a G8` does the runs
 """
 
 from __future__ import annotations
 
-import longtail.recipes  # noqa: F401  # so that recipes are known by name
+import longtail.recipes  # noqa: F401  # registers the recipes
 from longtail.evidence.bench import Bench
 from longtail.evidence.claims import BINS, ELSE, ITEMS, ONCE, OTHERS, PLAIN, WITH_GANDALF, Arm
 from longtail.evidence.corpora import Corpora
@@ -30,13 +30,13 @@ def main() -> None:
 
 
 def arms() -> list[Arm]:
-    """System by system."""
+    """Print the table, system by system."""
     every = [*PLAIN.values(), *WITH_GANDALF.values(), *ELSE, *OTHERS]
     return [arm for name in PLAIN for arm in every if arm.system.recipe == name]
 
 
 def figures(pool: Pool) -> list[str]:
-    """What a run has reached, and what it took."""
+    """Return the scores of a run, and its costs."""
     families = [" / ".join(f"{pool.figure(f'{family}@{k}'):.1f}" for k in (1, 3, 5)) for family in ("P", "PSP", "C")]
     bins = " ".join(f"{pool.figure(name):.1f}" for name in BINS)
     recall, seconds, memory = (pool.mean(*key) for key in (["shortlist_recall"], ["seconds", "train"], ["peak_mb"]))
@@ -44,7 +44,7 @@ def figures(pool: Pool) -> list[str]:
 
 
 def row(cells: list[str]) -> str:
-    """A line of a table in Markdown."""
+    """Return a row of a Markdown table."""
     return f"| {' | '.join(cells)} |"
 
 
