@@ -22,8 +22,9 @@ Post post_of(const std::string& name) {
     return Post::none;
 }
 
-// A node's score is its parent's times exp(−max(0, 1 − margin)³), or times σ(margin). Kept as logarithms on the way down:
-// l3-hinge then needs no exp until the end, and what would round to 0 keeps its order. Without post the margin stands.
+// A node's score is its parent's times exp(−max(0, 1 − margin)³), or times σ(margin). On the way down, logarithms are
+// stored: l3-hinge needs no exp until the end, and tiny scores keep their order instead of rounding to 0. Without post,
+// the score is the margin itself.
 void combine(Post post, float parent, float* margins, int64_t count) {
     if (post == Post::l3_hinge)
         for (int64_t c = 0; c < count; c++) {
@@ -45,27 +46,27 @@ struct Queries {
     Query operator[](int64_t query) const { return {features + ptr[query], values + ptr[query], size(query), bias_feature, bias}; }
 };
 
-// A query that has reached a node, and the score it has there.
+// A query that has reached a node, with its score there.
 struct Visit {
     int32_t node, query;
     float score;
 };
 
-// What the nodes of the last level are called, and which of them may be named; null for their numbers, and for all.
+// Names of the nodes of the last level, and which may be returned; null means their numbers, and all of them.
 struct Names {
     const int32_t* names;
     const uint8_t* usable;
 };
 
-// What a thread keeps between nodes and blocks.
+// Buffers that a thread reuses between nodes and blocks.
 struct Workspace {
-    std::vector<Place> table;  // over mixed features: the slots of the node that is laid out
+    std::vector<Place> table;  // over mixed features: the slots of the current node
     std::vector<float> margins;
     std::vector<int64_t> starts;
     std::vector<Visit> round, sorted;
 };
 
-// Visits by node, those of a node by query, as they came.
+// Visits sorted by node; the visits of a node stay in their original order.
 void sort_by_node(std::vector<Visit>& visits, int64_t nodes, Workspace& work) {
     work.starts.assign(nodes + 1, 0);
     for (const Visit& visit : visits) work.starts[visit.node + 1]++;
@@ -75,7 +76,7 @@ void sort_by_node(std::vector<Visit>& visits, int64_t nodes, Workspace& work) {
     visits.swap(work.sorted);
 }
 
-// What is asked of a level: the best children of the nodes that queries have reached.
+// A request to a level: the best children of the nodes that queries have reached.
 struct Search {
     const Queries& queries;
     Post post;
@@ -85,7 +86,7 @@ struct Search {
 
     TopK& list(const Visit& visit) const { return best[visit.query - first_query]; }
 
-    // No child scores higher than its parent: where the parent is worse than all that is kept, none can come in.
+    // No child scores higher than its parent: if the parent is worse than all kept entries, none can enter.
     bool hopeless(const Visit& visit) const {
         return post != Post::none && list(visit).full() && visit.score < list(visit).worst();
     }
@@ -115,8 +116,8 @@ public:
     }
 
 private:
-    static constexpr size_t kFew = 64;      // visits that are made as they come
-    static constexpr int64_t kAhead = 128;  // features whose weights are asked for ahead of time
+    static constexpr size_t kFew = 64;      // up to this many visits are made in their order
+    static constexpr int64_t kAhead = 128;  // features whose weights are prefetched
     In<int64_t> child_ptr_, bucket_ptr_, data_ptr_;
     In<uint32_t> buckets_;
     In<uint8_t> data_;
@@ -132,8 +133,8 @@ private:
     int64_t buckets_of(int64_t p) const { return bucket_ptr_.data()[p + 1] - bucket_ptr_.data()[p]; }
     int64_t bytes_of(int64_t p) const { return data_ptr_.data()[p + 1] - data_ptr_.data()[p]; }
 
-    // Refuses arrays that do not belong together, such as those of a damaged file. What is in the records is not looked at:
-    // that would read all of a file that is mapped.
+    // Refuses arrays that do not fit together, such as those of a damaged file. The content of the records is not
+    // checked: that would read all of a memory-mapped file.
     void check_sizes(int64_t child_bytes, int64_t weight_bytes) const {
         const size_t ends = child_ptr_.shape(0);
         check(ends > 0 && bucket_ptr_.shape(0) == ends && data_ptr_.shape(0) == ends, "the arrays of a level differ in their parents");
@@ -155,8 +156,8 @@ private:
                 child_ptr_.data()[p + 1] - child_ptr_.data()[p]};
     }
 
-    // In the order they come, so that most of what is hopeless is known to be. Single queries spend their time waiting for
-    // memory: what they will look at is asked for ahead of time.
+    // Makes visits in their order, so that most hopeless ones can be skipped. A single query spends most of its time
+    // waiting for memory, so the data it will need is prefetched.
     void few(const Search& search, const std::vector<Visit>& visits, Workspace& work) const {
         size_t fetched = 0;
         for (size_t i = 0; i < visits.size(); i++) {
@@ -169,7 +170,7 @@ private:
         }
     }
 
-    // Asks for the buckets, then for the records of as many visits as have kAhead features between them; returns the end.
+    // Prefetches the buckets, then the records, of as many visits as have kAhead features in total; returns the end.
     size_t fetch(const Search& search, const std::vector<Visit>& visits, size_t first) const {
         int64_t features = 0;
         size_t last = first;
@@ -187,8 +188,8 @@ private:
         return last;
     }
 
-    // In rounds of 2, 4, 8, … visits of every query, the best first, so that hopeless ones are left out of later rounds; in
-    // a round node by node, so that the weights of a node are fetched once for all queries that visit it.
+    // In rounds of 2, 4, 8, … visits of every query, the best first, so that hopeless visits are skipped in later rounds;
+    // within a round node by node, so that the weights of a node are fetched once for all queries that visit it.
     void many(const Search& search, const std::vector<Visit>& visits, Workspace& work) const {
         bool more = true;
         for (int64_t from = 0, size = 2; more; from += size, size *= 2) {
@@ -212,7 +213,7 @@ private:
             size_t end = i;
             int64_t wanted = 0;
             for (; end < visits.size() && visits[end].node == number; end++) wanted += search.queries.size(visits[end].query);
-            // where the queries have more features between them than the node, its slots are laid out in a table first
+            // if the queries have more features in total than the node, first write the node's slots to a table
             const bool laid_out = wanted > kSlotsPerBucket * buckets_of(number) && bytes_of(number) < int64_t(1) << 32;
             if (laid_out) {
                 if (work.table.empty()) work.table.assign(size_t(mix_.mask) + 1, {0, 0});
@@ -229,7 +230,7 @@ private:
         }
     }
 
-    // Room for whole vectors, and for any child that one byte can number: kernels add 0 beyond the last.
+    // Space for whole vectors, and for any child number of one byte: kernels add 0 after the last child.
     static void clear(const Node& own, Workspace& work) {
         const size_t size = static_cast<size_t>((own.children + 7) & ~int64_t(7));
         if (work.margins.size() < std::max<size_t>(size, 256)) work.margins.resize(std::max<size_t>(size, 256));
@@ -261,8 +262,8 @@ public:
         levels_.emplace_back(child_ptr, bucket_ptr, data_ptr, buckets, data, scales, child_bytes, weight_bytes, width_);
     }
 
-    // The k best nodes (N, k) of the last level added, and their scores; ties by lower name. They are named by `names`
-    // (K, or none for their numbers); `usable` (K, or none for all) leaves nodes out.
+    // The k best nodes (N, k) of the last level added, and their scores; ties by lower name. `names` (K) are their names
+    // (none: their numbers); `usable` (K) says which nodes may be returned (none: all).
     nb::tuple search(In<int64_t> ptr, In<int32_t> columns, In<float> values, float bias, int64_t beam, int64_t k,
                      const std::string& post_name, std::optional<In<int32_t>> names, std::optional<In<uint8_t>> usable) const {
         const Post post = post_of(post_name);
@@ -294,7 +295,7 @@ public:
 
 private:
     static constexpr int64_t kBlock = 2048;
-    int64_t width_;  // features; the bias is one more
+    int64_t width_;  // number of features, without the bias
     std::vector<LevelSearch> levels_;
 
     void search_block(const Queries& queries, int64_t first, int64_t last, int64_t beam, int64_t k, Post post, const Names& names,

@@ -1,18 +1,18 @@
-// The weights of a tree level as they lie on disk and in memory: by parent, then by feature, then by child, so that a
-// feature of a query is looked up once per parent and adds to all children that use it.
+// The weights of a tree level, on disk and in memory: by parent, then by feature, then by child, so that a feature of a
+// query is looked up once per parent and adds to all children that use it.
 //
 // Parent p has the children [child_ptr[p], child_ptr[p + 1]) and a slot for each feature they use. Features are mixed by
-// a permutation of [0, 2^bits); the upper bits of a mixed feature number the bucket its slot lies in, the others, its
-// rest, tell the slots of a bucket apart. Bucket b of p is a record 4 · buckets[bucket_ptr[p] + b] bytes after
-// data[data_ptr[p]], so that a lookup touches two or three lines of memory:
+// a permutation of [0, 2^bits). The upper bits of a mixed feature are the number of its slot's bucket; the other bits,
+// its rest, distinguish the slots of a bucket. Bucket b of p is a record 4 · buckets[bucket_ptr[p] + b] bytes after
+// data[data_ptr[p]], so that a lookup reads two or three lines of memory:
 //
 //     uint16 n, uint16 rest[n], uint16 upper[n] if a rest has more than 16 bits, Child count[n] (less one),
-//     then of each slot, whichever is smallest:
+//     then for each slot, whichever is smallest:
 //     pairs: Child child[count] (counted from the parent's first), Weight weight[count];
 //     bits: uint8 bits[⌈children of p / 8⌉], Weight weight[count] of the children whose bit is set;
 //     a row: Weight weight[children of p], 0 for those without
 //
-// The first four bytes of each parent are the record of all its empty buckets. Nothing but records is aligned (to 4).
+// The first four bytes of each parent are the record of all its empty buckets. Only records are aligned (to 4 bytes).
 // Functions here are static: two instruction sets include them, and the linker must not mix them up.
 #pragma once
 
@@ -40,7 +40,7 @@ static inline Mix mix_of(int64_t width) {
 }
 static inline uint32_t mixed(const Mix& mix, int32_t feature) { return static_cast<uint32_t>(feature) * mix.factor & mix.mask; }
 
-// How the entries of a slot lie; the same rule for who writes and who reads them.
+// How the entries of a slot are stored; writers and readers use the same rule.
 enum class Form { pairs, bits, row };
 
 struct Entries {
@@ -81,18 +81,18 @@ struct Query {
     float bias;
 };
 
-// Where the entries of a feature are under a parent that is laid out; size 0 where nowhere.
+// The place of a feature's entries under the current parent; size 0 if it has none.
 struct Place {
     uint32_t at, size;
 };
 
-// What reads the records of a level; there is one for each size of children and of weights.
+// Functions that read the records of a level, one version for each size of children and of weights.
 struct NodeKernels {
-    // Adds value · weight of every feature of the query to the margins of the children (room for a multiple of 8).
+    // Adds value · weight of every feature of the query to the margins of the children (space for a multiple of 8).
     void (*add)(const Node& node, const Query& query, float* margins);
     // Writes the places of the parent's slots to a table over mixed features, or clears them.
     void (*lay_out)(const Node& node, int64_t buckets, Place* table, bool set);
-    // `add` with such a table.
+    // Like `add`, with such a table.
     void (*add_laid_out)(const Node& node, const Query& query, const Place* table, float* margins);
 };
 

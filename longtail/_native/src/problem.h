@@ -1,4 +1,4 @@
-// The one-vs-all problems of a tree level as they come from Python, and the weights as they go back.
+// The one-vs-all problems of a tree level as Python passes them, and the weights that are returned.
 #pragma once
 
 #include "common.h"
@@ -16,12 +16,12 @@ struct LevelProblem {
     const float* dense;
     int64_t dense_width;
     float bias;
-    // training rows of each parent; children of each parent, numbered through
+    // training rows of each parent; children of each parent, numbered consecutively
     int64_t groups;
     const int64_t* group_ptr;
     const int32_t* group_rows;
     const int64_t* child_ptr;
-    // targets in (0, 1] and costs of each child's positive rows; rows that count neither way
+    // targets in (0, 1] and costs of each child's positive rows; rows that count neither way (ignored pairs)
     const int64_t* target_ptr;
     const int32_t* target_rows;
     const float* targets;
@@ -33,7 +33,7 @@ struct LevelProblem {
     float threshold;
     int64_t budget;  // weights kept per label; negative: all above the threshold
     uint64_t seed = 0;
-    int64_t first_group = 0;  // the number of the first group, for what is random
+    int64_t first_group = 0;  // the number of the first group, for random choices
 
     int64_t width() const { return x_width + dense_width + 1; }  // the last column is the bias
     int64_t children() const { return child_ptr[groups]; }
@@ -44,7 +44,7 @@ struct Entry {
     float weight;
 };
 
-// The entries worth keeping, by rising feature.
+// The entries to keep, by ascending feature.
 inline void prune(std::vector<Entry>& entries, float threshold, int64_t budget) {
     const auto small = [&](const Entry& e) { return e.weight == 0.0f || !(std::fabs(e.weight) >= threshold); };
     entries.erase(std::remove_if(entries.begin(), entries.end(), small), entries.end());
@@ -60,7 +60,7 @@ inline void prune(std::vector<Entry>& entries, float threshold, int64_t budget) 
     entries.shrink_to_fit();
 }
 
-// (ptr, features, values) of the children's weights; what lies in `solved` is freed on the way.
+// (ptr, features, values) of the children's weights; memory in `solved` is freed on the way.
 inline nb::tuple pack_weights(std::vector<std::vector<Entry>>& solved) {
     const size_t children = solved.size();
     auto ptr = new_numpy<int64_t>({children + 1});
