@@ -1,4 +1,4 @@
-"""Bad input, on every format of lines where it can occur: refused with its place, or mended and said."""
+"""Bad input, in every line-based format where it can occur: refused with file and line, or corrected with a warning."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from longtail.data.read import read
 
 @dataclass(frozen=True)
 class Kind:
-    """A format with one point on each line: how its files are called, and how a point is written."""
+    """A format with one point per line: the names of its files, and how a point is written."""
 
     format: str
     ending: str
@@ -72,7 +72,7 @@ def refused(kind: Kind, path: Path, problem: str, **options: Any) -> DataError:
 
 @each
 def test_good_input(kind: Kind, tmp_path: Path) -> None:
-    """What the others are measured against: the format is found by looking, plain and gzip alike."""
+    """The baseline for the other tests: the format is detected, both plain and gzip."""
     path = kind.write(tmp_path, kind.content(POINTS))
     corpus = kind.read(path)
     assert list(corpus.train.texts) == [text for text, _ in POINTS]
@@ -248,7 +248,7 @@ BAD_LINES = {
 
 @each
 def test_skipped_lines_are_the_right_ones(kind: Kind, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Good and bad lines by turns, blank ones between; filter pairs stay on their points."""
+    """Good and bad lines alternate, with blank lines between; filter pairs stay with their points."""
     good = [(f"point {i}", [(A, B, C)[i % 3]]) for i in range(40)]
     lines, kept, records, bad = [], [], 0, 0
     for i, point in enumerate(good):
@@ -456,7 +456,7 @@ def test_bad_corpus_json(tmp_path: Path) -> None:
 def test_mutated_files_never_fail_otherwise(
     kind: Kind, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Flipped, dropped and doubled bytes: a corpus, or an error of ours."""
+    """Flipped, dropped and doubled bytes: the result is a corpus or a LongtailError."""
     content = bytearray(kind.content(POINTS))
     for _ in range(data.draw(st.integers(1, 4))):
         at, end = sorted(data.draw(st.tuples(*[st.integers(0, len(content))] * 2)))

@@ -1,4 +1,4 @@
-"""The command line, end to end: what a person types and sees."""
+"""The command line, end to end: what a user types and sees."""
 
 import csv
 import gzip

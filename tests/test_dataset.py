@@ -1,4 +1,4 @@
-"""Datasets: the one form of Y and ignore, whatever was given; and what is refused."""
+"""Datasets: Y and ignore always end up in one form; and what is refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N, L = 3, 4
 
 
 def matrix(entries: list[tuple[int, int, Any]], dtype: Any = np.float32) -> sp.csr_matrix:
-    """A CSR matrix that stores the entries as they come, in any order, twice, or as zeros."""
+    """A CSR matrix that stores the entries as given: in any order, with duplicates or zeros."""
     entries = sorted(entries, key=lambda entry: entry[0])
     indptr = np.searchsorted([row for row, _, _ in entries], np.arange(N + 1)).astype(np.int32)
     columns = np.array([column for _, column, _ in entries], np.int32)

@@ -25,7 +25,7 @@ TRUTHS = st.sampled_from([0.0, 1.0]) | st.floats(0, 1, width=32)
 
 
 def ranking_of(scores: NDArray[np.float32], indices: NDArray[np.int32] | None = None, L: int | None = None) -> Ranking:
-    """Rows that are best first already; −inf are pads."""
+    """Build a ranking from rows that are already sorted best first; −inf means padding."""
     scores = np.asarray(scores, np.float32)
     if indices is None:
         indices = np.where(np.isfinite(scores), np.arange(scores.shape[1]), -1).astype(np.int32)
@@ -33,7 +33,7 @@ def ranking_of(scores: NDArray[np.float32], indices: NDArray[np.int32] | None = 
 
 
 def random_ranking(seed: int, N: int = 60, k: int = 12, L: int = 30) -> tuple[Ranking, sp.csr_matrix]:
-    """A ranking whose score and rank both say something, and the truth beside it; some rows are short."""
+    """A ranking whose score and rank are both informative, and its truth; some rows are short."""
     rng = np.random.default_rng(seed)
     scores = -np.sort(-rng.random((N, k)).round(2), axis=1).astype(np.float32)
     indices = np.stack([rng.permutation(L)[:k] for _ in range(N)]).astype(np.int32)
@@ -105,7 +105,7 @@ def test_platts_targets() -> None:
 
 @pytest.mark.parametrize("truth", [np.zeros(6), np.ones(6), (np.arange(6) < 3).astype(float)])
 def test_platt_where_scores_say_nothing(truth: NDArray[np.float64], caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing true, all true, or the contrary of the scores: finite, and never falling."""
+    """Nothing true, all true, or the opposite of the scores: the map is finite and never decreases."""
     made = fit_platt(np.arange(6.0), truth)
     p = made(np.array([-1e30, 0.0, 5.0, 1e30]))
     assert np.isfinite(p).all() and (np.diff(p) >= 0).all()
@@ -243,7 +243,7 @@ def test_what_cannot_be_had_is_said(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_recall_counts_what_is_true_and_not_suggested() -> None:
-    """Two points; the second label is right half of the time. Were unsuggested labels not counted, one would do."""
+    """Two points; the second label is right half of the time. If unsuggested labels did not count, one would win."""
     ranking = ranking_of(np.array([[0.9, 0.5], [0.9, 0.5]]), np.array([[0, 1], [0, 1]], np.int32), 12)
     few = sp.csr_matrix(np.array([[1, 1] + [0] * 10, [1] + [0] * 11], np.float32))
     many = sp.csr_matrix(np.array([[1, 1] + [1] * 10, [1] + [0] * 11], np.float32))
@@ -332,7 +332,7 @@ def test_pads_in_the_middle_of_a_row_and_ignored_pairs() -> None:
 
 @pytest.mark.parametrize("method", ["isotonic", "platt"])
 def test_calibration_goes_by_rank_and_score(method: str) -> None:
-    """Truth here is score / rank: no map of the score alone could be right for the first and for the last."""
+    """The truth here is score / rank: no map of the score alone could be right for both the first and the last rank."""
     ranking, Y = random_ranking(1, N=4000)
     other, Z = random_ranking(2, N=4000)
     made = Decision(fit_calibration(Pairs.of(ranking, Y), method))

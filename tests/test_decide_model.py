@@ -1,4 +1,4 @@
-"""Decisions of whole models: in Python after the fact, on disk, and on the command line."""
+"""Decisions of whole models: fitted later in Python, on disk, and on the command line."""
 
 import json
 from dataclasses import replace
@@ -97,7 +97,7 @@ def test_features_too() -> None:
 
 
 def test_margins_as_scores() -> None:
-    """Scores far outside 0…1, as raw margins are, become probabilities all the same."""
+    """Scores far outside 0…1, such as raw margins, also become probabilities."""
     corpus = topic_corpus()
     model = longtail.recipe("xr-linear", post="none", calibration="platt").fit(corpus)
     assert corpus.test is not None

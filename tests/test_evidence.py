@@ -1,4 +1,4 @@
-"""The parts of the harness that run nothing: names of runs, files of results, rules of verdicts."""
+"""The parts of the bench runner that run nothing: names of runs, result files, rules for verdicts."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The native corpus: opens in milliseconds, mapped, equal to what was written; damaged folders are refused."""
+"""The native corpus: opens in milliseconds, memory-mapped, equal to what was written; damaged folders are refused."""
 
 import json
 import time
@@ -22,7 +22,7 @@ from longtail.store import npy
 
 
 def csr(N, width, a_row, rng):
-    """About `a_row` entries a row, anywhere."""
+    """About `a_row` entries per row, at random places."""
     columns = rng.integers(0, width, N * a_row)
     matrix = sp.csr_matrix(
         (np.full(len(columns), 0.25, np.float32), columns, np.arange(N + 1) * a_row), shape=(N, width)

@@ -1,4 +1,4 @@
-"""The layouts of the Extreme Classification Repository, as they lie on disk; and what bad input does."""
+"""The layouts of the Extreme Classification Repository as they are on disk; and how bad input is handled."""
 
 import gzip
 import logging
@@ -39,7 +39,7 @@ def json_lines(*objects):
 
 
 def refused(path, problem, *, name=None, line=None, found=None, **options):
-    """The DataError that reading gives, checked for file, line and what was found."""
+    """The DataError that reading raises, checked for file, line and the value found."""
     with pytest.raises(DataError) as caught:
         read(path, **options)
     error = caught.value
@@ -296,7 +296,7 @@ def nearest_float32(text: str) -> float | None:
 
 
 def half_way(m: int, e: int, more: str) -> str:
-    """The number half-way between two float32, or just above it: too little for a double to tell."""
+    """The number half-way between two float32 values, or slightly above it: too little for a double to see."""
     exact = format(Decimal((2 * m + 1) * 2.0**e), "f")
     return f"{exact if '.' in exact else exact + '.0'}00000000000000000000{more}"
 

@@ -1,4 +1,4 @@
-"""`corpus_from_lists`: what a Python program holds, as a corpus."""
+"""`corpus_from_lists`: a corpus from Python objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`longtail inspect`: statistics against literal counts, what is shown of them, and the corner cases."""
+"""`longtail inspect`: statistics against literal counts, their display, and special cases."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def best(row: dict[int, float], k: int) -> Row:
 
 
 def content(ranking: Ranking) -> list[Row]:
-    """(label, score) of each row; checks the form of pads on the way."""
+    """(label, score) of each row; also checks the padding."""
     out = []
     for indices, scores in zip(ranking.indices.tolist(), ranking.scores.tolist(), strict=True):
         count = sum(i >= 0 for i in indices)

@@ -1,4 +1,4 @@
-"""The layout of a level (src/level.h) in all its forms, against a search that is spelled out number by number.
+"""The layout of a level (src/level.h) in all its forms, against a search written out number by number.
 
 Weights and values are small multiples of ½, so that every sum is exact and equal scores are really equal.
 """
@@ -41,7 +41,7 @@ def as_weights(W: sp.csr_matrix) -> Weights:
 
 
 def random_weights(rng: np.random.Generator, nodes: int, width: int, features: int, density: float) -> sp.csr_matrix:
-    """Rows over at most `features` columns of width + 1, the last among them; each column as dense as it likes."""
+    """Rows over at most `features` columns of width + 1, including the last; each column has a random density."""
     columns = np.unique(np.append(rng.integers(0, width, features), width)) if width else np.array([0])
     share = np.minimum(1, density * rng.exponential(size=len(columns)))
     dense = rng.integers(-4, 5, (nodes, len(columns))) / 2 * (rng.random((nodes, len(columns))) < share)
@@ -53,7 +53,7 @@ def random_weights(rng: np.random.Generator, nodes: int, width: int, features: i
 
 
 def random_tree(rng: np.random.Generator, width: int, fanouts: list[int], features: int, density: float) -> Tree:
-    """As many levels as `fanouts`; a parent has up to so many children, one of them exactly."""
+    """As many levels as `fanouts`; a parent has at most that many children, and one parent has exactly that many."""
     tree, parents = Tree(width, [], []), 1
     for fanout in fanouts:
         sizes = rng.integers(1, fanout + 1, parents)

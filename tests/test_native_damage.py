@@ -1,4 +1,4 @@
-"""A native corpus with changed bytes: used as it is, or refused with a message; no crash, and never "a bug"."""
+"""A native corpus with changed bytes: it can be used, or is refused with a message; no crash, and never "a bug"."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ALL, FEW = 1 << 24, 2000  # bytes to verify: all of so small a corpus; only what
 
 
 def written(folder: Path, kind: str) -> Path:
-    """A small corpus with all that a corpus can have."""
+    """A small corpus with everything a corpus can have."""
     corpus = topic_corpus(60, ignore=True) if kind == "texts" else feature_corpus(60)
     groups = Texts.of([f"gré {i % 20}" for i in range(len(corpus.train))])
     assert corpus.test is not None
@@ -50,7 +50,7 @@ def test_any_changed_byte_is_survived(tmp_path: Path, kind: str, verified: int) 
 
 
 def change(folder: Path, array: str, at: int, value: int) -> Path:
-    """Put another value into an array of a corpus; its file."""
+    """Put another value into an array of a corpus; returns its file."""
     manifest = json.loads((folder / native.MANIFEST).read_text())
     path = folder / manifest["generation"] / manifest["arrays"][array]["file"]
     content = np.load(path)

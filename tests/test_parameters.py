@@ -17,7 +17,7 @@ from longtail.core.registry import Registry
 
 @dataclass(frozen=True)
 class Sample(Parameters):
-    """One field of each kind."""
+    """One field of each type."""
 
     kind = "sample"
     count: int = param(5, "how many", at_least=1, at_most=100)
@@ -161,7 +161,7 @@ class Within(Parameters):
 
 @dataclass(frozen=True)
 class Around(Parameters):
-    """A field with parameters of its own."""
+    """A field that has parameters itself."""
 
     kind = "around"
     count: int = param(1, "how many")

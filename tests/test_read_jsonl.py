@@ -275,7 +275,7 @@ NAMES = {"strings": ["text", "käse"], "values": ["labels"], "numbers": ["weight
 
 
 def reference(block: bytes) -> list[tuple[Any, ...]] | None:
-    """What `json_columns` must find, said with orjson; None where it may not answer."""
+    """What `json_columns` must find, computed with orjson; None if it must not answer."""
     rows = []
     for number, line in enumerate(block.split(b"\n")):
         if not line.strip(b" \t\r"):
@@ -327,7 +327,7 @@ def found(block: bytes) -> list[tuple[Any, ...]] | None:
 
 
 def check(block: bytes) -> bool:
-    """Native and reference agree, or native leaves it to the full parser; whether it answered."""
+    """Native and reference agree, or native leaves it to the full parser; returns whether it answered."""
     answer = found(block)
     if answer is not None:
         assert answer == reference(block)

@@ -1,4 +1,4 @@
-"""longtail inside scikit-learn: what its users expect of a classifier."""
+"""longtail inside scikit-learn: what its users expect from a classifier."""
 
 import copy
 import pickle

@@ -24,7 +24,7 @@ def dataset(texts: list[str], groups: list[str] | None = None) -> Dataset:
 
 
 def distinct(n: int) -> list[str]:
-    """Texts that differ in letters: digits would be folded away."""
+    """Texts that differ in letters: digits would be removed by folding."""
     return [f"text {i}".translate(DIGITS) for i in range(n)]
 
 

@@ -1,4 +1,4 @@
-"""The cache: builds once, rebuilds what is damaged, and never stands in the way."""
+"""The cache: builds once, rebuilds damaged entries, and never makes a computation fail."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from longtail.store.cache import cache_folder, cached, without_cache
 
 
 class Builder:
-    """Counts how often it is asked."""
+    """Counts how often it is called."""
 
     def __init__(self, value=1):
         self.calls, self.value = 0, value

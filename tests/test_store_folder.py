@@ -1,4 +1,4 @@
-"""The folder format: what goes in comes out mapped, and everything else is refused by name."""
+"""The folder format: saved arrays come back memory-mapped, and everything else is refused with a clear message."""
 
 import errno
 import json

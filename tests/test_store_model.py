@@ -1,4 +1,4 @@
-"""Saved models: recipe, settings, labels and arrays come back; what cannot come back is refused by name."""
+"""Saved models: recipe, settings, labels and arrays are restored; what cannot be restored is refused by name."""
 
 import json
 import re

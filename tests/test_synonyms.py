@@ -1,4 +1,4 @@
-"""Words replaced by words of near meaning, with small vectors of our own."""
+"""Words replaced by words of similar meaning, with small vectors made for the test."""
 
 import math
 import re
@@ -39,7 +39,7 @@ def test_pieces_are_the_words_and_what_is_between(given_texts: list[str]) -> Non
 @settings(max_examples=200, deadline=None)
 @given(texts, st.floats(0.01, 1), st.integers(0, 99))
 def test_only_the_drawn_words_change(given_texts: list[str], share: float, seed: int) -> None:
-    """Every word may become any other: what changes is a share of the words of each text, rounded up."""
+    """Every word may become any other: a share of the words of each text changes, rounded up."""
     pieces = Pieces.of(Texts.of(given_texts))
     V = len(pieces.vocabulary)
     near = np.array([[i for i in range(V) if i != v] or [-1] for v in range(V)], np.int32).reshape(V, max(V - 1, 1))

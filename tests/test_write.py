@@ -1,4 +1,4 @@
-"""What is written comes back as it was, in every format; what a format cannot hold is refused."""
+"""A written corpus is read back unchanged, in every format; what a format cannot store is refused."""
 
 import gzip
 import shutil
@@ -33,7 +33,7 @@ VALUES = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
 
 def csr(rows: list[dict[int, float]], width: int, dtype=np.float32) -> sp.csr_matrix:
-    """A CSR matrix from a dict of columns a row."""
+    """A CSR matrix from one dict of columns per row."""
     indptr = np.cumsum([0, *map(len, rows)], dtype=np.int32)
     columns = np.array([c for row in rows for c in sorted(row)], np.int32)
     data = np.array([row[c] for row in rows for c in sorted(row)], dtype)
@@ -42,7 +42,7 @@ def csr(rows: list[dict[int, float]], width: int, dtype=np.float32) -> sp.csr_ma
 
 @st.composite
 def corpora(draw, features: bool = False) -> Corpus:
-    """Any corpus with one to four points a part."""
+    """Any corpus with one to four points per part."""
     keys = draw(st.lists(STRINGS, min_size=1, max_size=5, unique=True))
     L = len(keys)
     texts = draw(st.none() | st.lists(STRINGS, min_size=L, max_size=L))
