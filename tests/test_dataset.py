@@ -42,7 +42,7 @@ def test_one_form_whatever_was_given(targets: Any, pairs: Any, kind: Any, other:
     data = dataset(Y, ignore)
     after = [a for m in (Y, ignore) for a in (m.data, m.indices, m.indptr)]
     assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(before, after, strict=True))
-    # the largest of what stands twice, no zeros, sorted
+    # the largest of duplicates, no zeros, sorted
     largest: dict[tuple[int, int], float] = {}
     for i, j, weight in targets:
         largest[i, j] = max(largest.get((i, j), 0), weight)

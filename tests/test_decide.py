@@ -136,7 +136,7 @@ def test_the_order_never_changes(method: str, rows: list[list[float]], pads: int
     there = ranking.indices >= 0
     assert ((decided.scores >= 0) & (decided.scores <= 1))[there].all() and (decided.scores[~there] == -np.inf).all()
     assert all((np.diff(row[mask]) <= 0).all() for row, mask in zip(decided.scores, there, strict=True))
-    for k in (1, 2, 3):  # what stands behind a label does not change its probability
+    for k in (1, 2, 3):  # later labels do not change the probability of a label
         assert np.array_equal(Decision(MAPS[method]).apply(ranking.cut(k)).scores, decided.scores[:, :k])
 
 

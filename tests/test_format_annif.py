@@ -57,7 +57,7 @@ def test_plain_uris_more_tabs_and_no_subjects(tmp_path: Path, caplog: pytest.Log
         ("text\tlabels\na title\t<http://example.org/1>\n", "table"),
         ("text\turi\nx\thttp://example.org/1\n", "table"),
         ("text\ttags\nx\ta;b\n", "table"),
-        (VOCAB, "table"),  # a vocabulary is no corpus
+        (VOCAB, "table"),  # a vocabulary is not a corpus
         ("no tab at all\n", "table"),
         ("", "table"),
     ],

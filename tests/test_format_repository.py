@@ -668,7 +668,7 @@ def test_what_is_not_of_the_repository(tmp_path):
     )
     assert not repository.matches(folder) and detect(folder).name == "jsonl"
     files(folder, trn__json=json_lines(point()))
-    assert detect(folder).name == "jsonl"  # a folder of JSON lines stays one, whatever else lies there
+    assert detect(folder).name == "jsonl"  # a folder of JSON lines stays one, whatever other files it has
     for text in (
         "__label__x a\n",
         "1 2 3\n__label__x 4\n",

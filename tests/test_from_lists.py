@@ -69,7 +69,7 @@ def test_matrix() -> None:
     matrix = sp.coo_matrix(([1, 0.5, 0, 1], ([0, 0, 1, 2], [2, 0, 1, 3])), shape=(3, 5))
     corpus = corpus_from_lists(TEXTS, matrix)
     assert list(corpus.labels.keys) == ["0", "1", "2", "3", "4"]
-    assert corpus.train.Y.nnz == 3  # a stored zero is no label
+    assert corpus.train.Y.nnz == 3  # a stored zero is not a label
     assert corpus.train.Y.toarray()[0].tolist() == [0.5, 0, 1, 0, 0]
     assert corpus_from_lists(TEXTS, sp.csr_array(np.eye(3, dtype=bool))).train.Y.nnz == 3
 

@@ -138,7 +138,7 @@ def content(ranking: Ranking) -> list[Row]:
     out = []
     for indices, scores in zip(ranking.indices.tolist(), ranking.scores.tolist(), strict=True):
         count = sum(i >= 0 for i in indices)
-        assert all(i >= 0 for i in indices[:count]) and set(indices[count:]) <= {-1}  # pads stand behind
+        assert all(i >= 0 for i in indices[:count]) and set(indices[count:]) <= {-1}  # padding comes last
         assert all(s == -math.inf for s in scores[count:])
         out.append(list(zip(indices[:count], scores[:count], strict=True)))
     assert ranking.indices.dtype == np.int32 and ranking.scores.dtype == np.float32

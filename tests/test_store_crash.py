@@ -164,7 +164,7 @@ def test_killed_at_every_change_of_a_first_save(tmp_path, again):
     states = [state(folder) for folder in folders]
     assert states == sorted(states, key=bool) and states.count(None) > 10 and states.count(2) >= 2
     for folder in folders:
-        save(folder, again)  # also the very same content, of which half may be there
+        save(folder, again)  # also the same content again, which may be half there
         assert state(folder) == again
         assert_clean(folder, NAME)
 

@@ -46,7 +46,7 @@ def test_only_the_drawn_words_change(given_texts: list[str], share: float, seed:
     made = list(pieces.replaced(near, share, np.random.default_rng(seed)))
     assert len(made) == len(given_texts)
     for before, after in zip(given_texts, made, strict=True):
-        assert WORD.sub("_", before) == WORD.sub("_", after)  # what stands between words stays
+        assert WORD.sub("_", before) == WORD.sub("_", after)  # the gaps between words stay
         old, new = WORD.findall(before), WORD.findall(after)
         changed = sum(a != b for a, b in zip(old, new, strict=True))
         assert changed == (math.ceil(share * len(old) - 1e-9) if V > 1 else 0)
@@ -56,7 +56,7 @@ def test_neighbours_are_the_nearest_words_that_are_there() -> None:
     words = ["Boat", "unknown", "ship", "boat", "cat", "horse", "ferry"]
     near = neighbours([word.lower() for word in words], VECTORS, 2)
     named = [[words[i] for i in row if i >= 0] for row in near.tolist()]
-    # "Boat" stands for "boat" too; "dog" is not among the words, so it is nobody's neighbour
+    # "Boat" represents "boat" too; "dog" is not among the words, so it is no neighbour
     assert named == [
         ["ship", "ferry"],
         [],

@@ -211,7 +211,7 @@ class NotOnCpu:
 
 @given(seed=seeds, B=st.integers(1, 5), C=st.integers(1, 6), U=st.integers(1, 6), d=st.integers(1, 4))
 def test_logits_of_candidates_and_their_gradients(seed: int, B: int, C: int, U: int, d: int) -> None:
-    at = torch.from_numpy(np.random.default_rng(seed).integers(0, U, (B, C)))  # the same one may stand there twice
+    at = torch.from_numpy(np.random.default_rng(seed).integers(0, U, (B, C)))  # with duplicates
     x, vectors, back = draw(seed, B, d), draw(seed + 1, U, d), draw(seed + 2, B, C)
     mine = [tensor.clone().requires_grad_() for tensor in (x, vectors)]
     plain = [tensor.clone().requires_grad_() for tensor in (x, vectors)]
