@@ -58,7 +58,7 @@ def test_files_of_keys_and_names(tmp_path: Path) -> None:
     path.write_text('{"old": "c", "new": "d"}\n')
     assert read_names(path, known) == {"c": "d"}
     for text, line, message in (
-        ("c\td\nc\te", 2, "line 1 already"),
+        ("c\td\nc\te", 2, "already on line 1"),
         ("c\td\nz\te", 2, "no label with this key"),
         ("c d", 1, "OLD<tab>NEW"),
         ('{"old": "c"}', 1, "'old' and 'new'"),
