@@ -3,7 +3,7 @@
 #   make test    set up, check the style and types, run the tests
 # `pip install .` works without make.
 
-# the first interpreter that runs and is new enough; a name on the path alone says little (shims)
+# the first interpreter that really runs and is new enough (a name on the path may be only a shim)
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 VENV ?= .venv
@@ -24,7 +24,7 @@ demo: $(VENV)/.core
 	$(BIN)/longtail predict $(MODEL) --table -k 5 "a text editor for Python programmers" "plot satellite orbits" "解析 JSON in C++"
 	@echo "Now yours:  $(BIN)/longtail predict $(MODEL) \"…\" -k 5"
 
-# The tests of the C++ kernels: run with and without AVX2, and under the sanitizers
+# The tests of the C++ kernels; they run with and without AVX2, and with the sanitizers
 NATIVE_TESTS = tests/test_native_rank.py tests/test_native_rows.py tests/test_native_text.py tests/test_neighbours.py tests/test_linear.py \
 	tests/test_linear_recipes.py tests/test_newton.py tests/test_tfidf.py tests/test_explain.py tests/test_graph.py \
 	tests/test_level_layout.py tests/test_feature_blocks.py
@@ -36,7 +36,7 @@ test: $(VENV)/.dev lint
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m slow
 
-# The native tests with every address and every operation checked (GCC or Clang on Linux)
+# The native tests with every memory access and operation checked (GCC or Clang on Linux)
 sanitize:
 	test -x $(VENV)-sanitize/bin/python || $(PYTHON) -m venv $(VENV)-sanitize
 	$(VENV)-sanitize/bin/python -m pip install --quiet -c constraints.txt -C cmake.define.LONGTAIL_SANITIZE=ON \
@@ -56,14 +56,14 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/growth.py --sizes 10000 100000 --rounds 1
 	$(BIN)/python bench/graph.py --only scipy
 
-# the linear engine against its peers, whose environments are made in PEERS; docs/bench-linear.md
+# compares the linear engine with other projects, whose environments are created in PEERS; see docs/bench-linear.md
 PEERS ?= .peers
 bench-linear: $(VENV)/.dev
 	PYTHON=$(PYTHON) sh bench/peers.sh $(PEERS)
 	$(BIN)/python bench/linear.py --peers $(PEERS) $(if $(CORPUS),--corpus $(CORPUS)) --json bench/results/linear.jsonl
 
 $(VENV)/.core: pyproject.toml CMakeLists.txt constraints.txt $(NATIVE)
-	@test -n "$(PYTHON)" || { echo "longtail needs Python 3.11 or newer, and none was found: say make PYTHON=…"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "longtail needs Python 3.11 or newer, but none was found: use make PYTHON=…"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .

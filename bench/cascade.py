@@ -1,14 +1,14 @@
-"""The cascade engine: what its training loop costs, what it holds in memory, how soon it answers.
+"""The cascade engine: speed of the training loop, memory, and response time.
 
     python bench/cascade.py [--only throughput | memory | latency] [--threads 2] [--rounds 5] [--json FILE]
 
-- throughput: documents a second of the training loop, and of nothing but forward, backward and the steps of both
-  optimisers on the same batches, which lie in memory with their targets (and candidates, where these are made before
-  training). Both in turn, medians; the ratio is that of each round. The bar: the loop reaches 85 %.
-- memory: 1.3 M labels × 300 dimensions with a free row each, 65,536 clusters, targets and words drawn at chances that
-  fall as 1/rank; some steps, in a process of its own for each system. The bar: 24 GB at the peak.
-- latency: models of debian-related after a few steps, saved and loaded: one text at a time, and many at once. The bar:
-  a few milliseconds for one.
+- throughput: documents per second of the training loop, compared with only forward, backward and the steps of both
+  optimisers on the same batches, held in memory with their targets (and with candidates, if these are made before
+  training). The two alternate; medians; the ratio is computed per round. Target: the loop reaches 85 %.
+- memory: 1.3 M labels × 300 dimensions with a free row each, 65,536 clusters, targets and words drawn with
+  probabilities ∝ 1/rank; some steps, each system in its own process. Target: at most 24 GB.
+- latency: models of debian-related after a few steps, saved and loaded: one text at a time, and many at once. Target:
+  a few milliseconds for one text.
 """
 
 from __future__ import annotations
@@ -51,26 +51,26 @@ from longtail.train.loop import Loop, batch_of
 from longtail.train.settings import LoopParameters
 
 LEAST_SHARE, MOST_GB = 0.85, 24.0
-WARM = 150  # steps of each phase before the one measured, so that shortlists differ from point to point
+WARM = 150  # steps of each earlier phase, so that shortlists differ between points
 SETTINGS: dict[str, dict[str, Any]] = {
     "decaf": {"dimension": 128, "clusters": 4096, "beam": 25, "batch": 256},
     "inceptionxml": {"dimension": 128, "clusters": 4096, "batch": 256},
 }
-LABELS, D, V, CLUSTERS, EACH = 1_300_000, 300, 200_000, 65_536, 5.0  # of the memory run; EACH: labels of a point
-WORDS, SHORT = 8.0, 3.0  # of a text, and of a label's
+LABELS, D, V, CLUSTERS, EACH = 1_300_000, 300, 200_000, 65_536, 5.0  # sizes of the memory run; EACH: labels per point
+WORDS, SHORT = 8.0, 3.0  # words per text, and per label text
 
 
 class Batch(NamedTuple):
-    """A step's points as a step needs them."""
+    """The points of one training step, with everything the step needs."""
 
     tokens: Any
     truths: dict[int, Truth]
     ignored: Truth | None  # pairs of points and clusters
-    ready: tuple[Shortlist, Tensor] | None  # candidates of labels and their targets, where they are made beforehand
+    ready: tuple[Shortlist, Tensor] | None  # candidate labels and their targets, if made beforehand
 
 
 def learner_of(name: str, steps: int, data: Any, labels: Any) -> Cascade:
-    """A recipe's network on a training set, ready for its last phase after a few steps of those before."""
+    """Build a recipe's network on a training set, and run a few steps of all phases before its last."""
     recipe: Any = longtail.recipe(name, **SETTINGS[name])
     learner = recipe.network(recipe.read(data, labels, Run()), 0)
     *before, last = learner.phases
@@ -83,7 +83,7 @@ def learner_of(name: str, steps: int, data: Any, labels: Any) -> Cascade:
 
 
 class Timed(Loop):
-    """A loop that notes when its steps begin. What a phase does once, the first step among it, is left out."""
+    """A loop that records when its steps start. One-time work of a phase, including the first step, is left out."""
 
     def _step(self, number: int, step: int) -> dict[str, float]:
         if step == 1:
@@ -92,15 +92,15 @@ class Timed(Loop):
 
 
 def by_loop(learner: Cascade, batch: int, steps: int, threads: int) -> float:
-    """Seconds a step of the training loop."""
+    """Return the seconds per step of the training loop."""
     loop = Timed(learner, LoopParameters(batch=batch, steps=steps + 1), Run(threads=threads))
-    loop.structures = {phase.name: {} for phase in learner.phases}  # they are built
+    loop.structures = {phase.name: {} for phase in learner.phases}  # already built
     loop.train()
     return (time.perf_counter() - loop.began) / steps
 
 
 def batches_of(learner: Cascade, batch: int, steps: int) -> list[Batch]:
-    """The batches that the loop would draw."""
+    """Return the batches that the loop would draw."""
     made, phase = [], learner.phases[0]
     for step in range(steps):
         points = torch.from_numpy(batch_of(0, 0, step, learner.points, batch))
@@ -119,7 +119,7 @@ def batches_of(learner: Cascade, batch: int, steps: int) -> list[Batch]:
 
 
 def loss_of(learner: Cascade, batch: Batch, done: float, detached: float) -> Tensor:
-    """As the network's own, with all that could be made before left out."""
+    """Return the network's own loss, without work that could be done beforehand."""
     if isinstance(learner, Joint):
         learner.sequences.net.detached = frozenset({"label"} if done < detached else ())
     features = learner.encoder(batch.tokens)
@@ -136,7 +136,7 @@ def loss_of(learner: Cascade, batch: Batch, done: float, detached: float) -> Ten
 
 
 def bare(learner: Cascade, batches: list[Batch], lr: float, threads: int) -> float:
-    """Seconds a step of forward, backward and optimisers."""
+    """Return the seconds per step of forward, backward and optimisers."""
     torch.set_num_threads(threads)
     learner.train()
     phase = learner.phases[0]
@@ -157,7 +157,7 @@ def bare(learner: Cascade, batches: list[Batch], lr: float, threads: int) -> flo
 
 
 def in_turn(learner: Cascade, batches: list[Batch], batch: int, threads: int, first: bool) -> tuple[float, float]:
-    """Seconds a step of the loop and of bare steps; the loop comes first, or second."""
+    """Return the seconds per step of the loop and of bare steps; `first` says which is measured first."""
     steps = len(batches) - 1
     loop = by_loop(learner, batch, steps, threads) if first else 0.0
     alone = bare(learner, batches, learner.phases[0].lr, threads)
@@ -165,7 +165,7 @@ def in_turn(learner: Cascade, batches: list[Batch], batch: int, threads: int, fi
 
 
 def throughput(threads: int, rounds: int, steps: int) -> list[dict[str, Any]]:
-    """The loop against bare steps."""
+    """Compare the loop with bare steps."""
     corpus = longtail.read("debian-related")
     _native.set_threads(threads)
     print(f"debian-related, {threads} threads, {rounds} rounds of {steps} steps")
@@ -174,7 +174,7 @@ def throughput(threads: int, rounds: int, steps: int) -> list[dict[str, Any]]:
     for name, settings in SETTINGS.items():
         learner = learner_of(name, WARM, corpus.train, corpus.labels)
         phase, batch = learner.phases[0], settings["batch"]
-        by_loop(learner, batch, 5, threads)  # warms up, and sets what is trained
+        by_loop(learner, batch, 5, threads)  # warms up, and selects the trainable parameters
         batches = batches_of(learner, batch, steps + 1)
         pairs = [in_turn(learner, batches, batch, threads, number % 2 == 0) for number in range(rounds)]
         loop, alone = (batch / statistics.median(pair[i] for pair in pairs) for i in (0, 1))
@@ -186,7 +186,7 @@ def throughput(threads: int, rounds: int, steps: int) -> list[dict[str, Any]]:
 
 
 def synthetic(N: int, rng: np.random.Generator) -> Corpus:
-    """Points and labels whose texts are words drawn at random."""
+    """Return points and labels whose texts are random words."""
     X, Z = draw(rng, N, V - 2, WORDS), draw(rng, LABELS, V - 2, SHORT)
     Y = draw(rng, N, LABELS, EACH)
     for part in (X, Z):
@@ -196,7 +196,7 @@ def synthetic(N: int, rng: np.random.Generator) -> Corpus:
 
 
 def sequences_of(bags: Bags, length: int = 32) -> Sequences:
-    """The words of bags in a row each, padded by 0."""
+    """Return the words of bags, one bag per row, padded with 0."""
     counts = bags.ptr.diff()
     rows = torch.repeat_interleave(torch.arange(len(bags)), counts)
     places = torch.arange(len(bags.words)) - bags.ptr[:-1][rows]
@@ -207,7 +207,7 @@ def sequences_of(bags: Bags, length: int = 32) -> Sequences:
 
 
 def large(name: str, N: int, rng: np.random.Generator) -> Cascade:
-    """A network with 1.3 M labels; their clusters are drawn too, and so are shortlists."""
+    """Build a network with 1.3 M labels; clusters and shortlists are random too."""
     corpus = synthetic(N, rng)
     tree = {
         "order": rng.permutation(LABELS).astype(np.int32),
@@ -230,7 +230,7 @@ def large(name: str, N: int, rng: np.random.Generator) -> Cascade:
 
 
 def measure(name: str, N: int, steps: int, batch: int, threads: int) -> dict[str, Any]:
-    """The memory and time of one system, in this process, which does nothing else."""
+    """Measure memory and time of one system, in this process, which does nothing else."""
     _native.set_threads(threads)
     learner = large(name, N, np.random.default_rng(0))
     gc.collect()
@@ -242,7 +242,7 @@ def measure(name: str, N: int, steps: int, batch: int, threads: int) -> dict[str
 
 
 def memory(N: int, steps: int, batch: int, threads: int) -> list[dict[str, Any]]:
-    """Both systems, one after the other."""
+    """Measure both systems, one after the other."""
     print(f"{LABELS:,} labels × {D} dimensions, {CLUSTERS:,} clusters, {N:,} points, {steps} steps of {batch}")
     print("| system | peak GB (before training) | s a step | |\n| --- | --- | --- | --- |")
     rows = []
@@ -259,7 +259,7 @@ def memory(N: int, steps: int, batch: int, threads: int) -> list[dict[str, Any]]
 
 
 def latency(threads: int, singles: int) -> list[dict[str, Any]]:
-    """How long saved models take for a text."""
+    """Measure how long saved models take per text."""
     corpus = longtail.read("debian-related")
     texts = corpus.test.texts[: max(singles, 4096)]
     print(f"debian-related, {threads} threads, {singles} texts one at a time, {len(texts):,} at once")
@@ -285,7 +285,7 @@ def latency(threads: int, singles: int) -> list[dict[str, Any]]:
 
 
 def seconds_of(model: Any, texts: Any) -> float:
-    """Those of five labels for each text."""
+    """Return the seconds to predict five labels for each text."""
     began = time.perf_counter()
     model.predict(texts, 5)
     return time.perf_counter() - began
@@ -295,12 +295,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("throughput", "memory", "latency"), help="one of the three")
     parser.add_argument("--threads", type=int, default=2, help="default 2")
-    parser.add_argument("--rounds", type=int, default=5, help="of throughput (default 5)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of the throughput run (default 5)")
     parser.add_argument(
-        "--steps", type=int, default=40, help="of a round, and half as many of the memory run (default 40)"
+        "--steps", type=int, default=40, help="steps per round; the memory run makes half as many (default 40)"
     )
-    parser.add_argument("--points", type=int, default=300_000, help="of the memory run (default 300,000)")
-    parser.add_argument("--batch", type=int, default=256, help="of the memory run (default 256)")
+    parser.add_argument("--points", type=int, default=300_000, help="points of the memory run (default 300,000)")
+    parser.add_argument("--batch", type=int, default=256, help="batch size of the memory run (default 256)")
     parser.add_argument("--singles", type=int, default=500, help="texts of the latency run (default 500)")
     parser.add_argument("--json", type=Path, help="append the figures to this file, a line each")
     parser.add_argument("--one", help=argparse.SUPPRESS)

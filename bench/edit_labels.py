@@ -1,12 +1,12 @@
-"""What labels reach that are added by their texts, beside the model without them and beside training again with them.
+"""How good are labels that are added by their texts, compared with the model without them and with retraining?
 
     python bench/edit_labels.py                      # debian-related, both kinds of labels, three draws of 2,000
-    python bench/edit_labels.py --alternatives       # other ways to give them a place and weights, scored on dev
-    python bench/edit_labels.py --time 10000         # seconds to add so many at once
+    python bench/edit_labels.py --alternatives       # other ways to place and weight them, scored on dev
+    python bench/edit_labels.py --time 10000         # only measure the seconds to add this many at once
 
-Labels are taken out of a corpus (their columns and their texts; points stay), a model is trained on what is left, and
-they are added again. `seen` labels have training examples, which only the retrained model knows of; `unseen` ones have
-none, so that adding and retraining know the same. All figures are in percent, means over the draws.
+Some labels are removed from a corpus (their columns and texts; the points stay), a model is trained on the rest, and
+the labels are added again. `seen` labels have training examples, which only the retrained model can use; `unseen`
+labels have none, so adding and retraining have the same information. All figures are percentages, means over draws.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DEEP = 60
 
 @dataclass(frozen=True)
 class Case:
-    """A corpus with some labels at the end of its space, from `first` on, which a model is trained without."""
+    """A corpus with some labels at the end of its label space, from `first` on; the model is trained without them."""
 
     train: Dataset
     test: Dataset
@@ -50,13 +50,13 @@ class Case:
     first: int
 
     def without(self) -> tuple[Dataset, Labels]:
-        """What the model that is edited is trained on."""
+        """The training set of the model that is edited."""
         kept = np.arange(self.first)
         return columns(self.train, kept), taken(self.labels, kept)
 
 
 def cases(corpus: Any, kind: str, size: int, draws: int) -> Iterator[Case]:
-    """Draws of labels to take out: with training examples (seen), or with none but true somewhere in test (unseen)."""
+    """Draw labels to remove: with training examples (seen), or without but true somewhere in test (unseen)."""
     L = len(corpus.labels)
     in_train = np.bincount(corpus.train.truth().indices, minlength=L) > 0
     in_test = np.bincount(corpus.test.truth().indices, minlength=L) > 0
@@ -91,7 +91,7 @@ def added(model: LinearModel, case: Case) -> LinearModel:
 
 
 def scores(model: LinearModel, case: Case) -> dict[str, float]:
-    """Of the whole ranking, and of the labels in question alone."""
+    """Return scores of the whole ranking, and of the added labels only."""
     ranking = model.predict(case.test.x, depth((DEEP,), case.test.ignore))
     ranking = Ranking(ranking.indices, ranking.scores, case.labels)
     report = evaluate(ranking, case.test.Y, case.labels, ignore=case.test.ignore)
@@ -114,10 +114,10 @@ def scores(model: LinearModel, case: Case) -> dict[str, float]:
 
 
 def alternatives() -> dict[str, Callable[[LinearModel, Case], LinearModel]]:
-    """Other ways: where a label goes, and what weights it gets there."""
+    """Other methods: where a label is placed, and which weights it gets there."""
 
     def text(ranker: Any, new: Newcomers, clusters: np.ndarray, settings: Any) -> sp.csr_matrix:
-        """Twice the text, less 1: a text like it has the margin 1."""
+        """Weights of twice the text, minus 1: a text equal to it has margin 1."""
         bias = sp.csr_matrix(np.full((new.own.shape[0], 1), -1, np.float32))
         return sp.hstack([2 * new.own, bias], format="csr").astype(np.float32)
 
@@ -125,7 +125,7 @@ def alternatives() -> dict[str, Callable[[LinearModel, Case], LinearModel]]:
         return edit.pruned(edit.text_weights(ranker.tree, new, clusters, settings, None), settings)
 
     def alike(ranker: Any, new: Newcomers, clusters: np.ndarray, settings: Any) -> sp.csr_matrix:
-        """The mean of the classifiers of labels of similar text."""
+        """The mean of the classifiers of labels with similar texts."""
         w = unpack_level(ranker.levels[-1])
         by_node = csr(w.ptr, w.features, w.values, (len(ranker.tree), ranker.width + 1))
         by_label = by_node[np.argsort(ranker.tree.order)]
@@ -141,12 +141,12 @@ def alternatives() -> dict[str, Callable[[LinearModel, Case], LinearModel]]:
         return places(ranker, new, settings.post)
 
     def alone(ranker: Any, new: Newcomers, settings: Any) -> np.ndarray:
-        """By its own text only."""
+        """Place by the label's own text only."""
         nobody = sp.csr_matrix(new.near.shape, dtype=np.float32)
         return places(ranker, replace(new, near=nobody), settings.post)
 
     def nearest(ranker: Any, new: Newcomers, settings: Any) -> np.ndarray:
-        """With the label whose text is nearest."""
+        """Place beside the label with the nearest text."""
         first = np.asarray(new.near.argmax(1)).ravel()
         return ranker.tree.nodes(len(ranker.tree.levels) - 2)[first]
 
@@ -217,15 +217,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", nargs="?", default="debian-related")
     parser.add_argument("--recipe", default="xr-linear")
-    parser.add_argument("--labels", type=int, default=2000, help="how many are taken out")
+    parser.add_argument("--labels", type=int, default=2000, help="how many labels to remove")
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--augment", default="none,self")
     parser.add_argument("--kinds", default="seen,unseen")
-    parser.add_argument("--alternatives", action="store_true", help="all ways, on the validation part")
-    parser.add_argument("--time", type=int, metavar="N", help="only the seconds to add N labels")
+    parser.add_argument("--alternatives", action="store_true", help="compare all methods, on the validation part")
+    parser.add_argument("--time", type=int, metavar="N", help="only measure the seconds to add N labels")
     args = parser.parse_args()
     corpus = longtail.read(args.corpus)
-    if args.alternatives:  # what is chosen is chosen without a look at test
+    if args.alternatives:  # methods are chosen without looking at test
         split = corpus.with_validation(0)
         corpus = replace(split, test=split.dev, dev=None)
     if args.time:

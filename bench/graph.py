@@ -1,13 +1,13 @@
-"""Label graphs: how long co-occurrence takes, and how much longer scipy's product does.
+"""Label graphs: the time of co-occurrence counting, compared with scipy's matrix product.
 
     python bench/graph.py [--points 2200000 --labels 1300000] [--threads 2] [--repeats 3] [--only large]
 
-Synthetic targets, Zipf with labels drawn at chances that fall as 1/rank, 22 to a point on average.
+Synthetic targets: labels are drawn with probabilities ∝ 1/rank (Zipf), 22 per point on average.
 
-- large: the shape of LF-AmazonTitles-1.3M (2.2 M points, 1.3 M labels) thresholded at 0.1, in a process of its own. The
-  bar: under 120 s and 8 GB. Beside it, for nothing but to see them, the 10 strongest of each label and random walks.
-- scipy: on a size where its product fits, `Y.T @ Y` alone against the finished graph, thresholded and not, in turn. The
-  bar: 3 times as fast with the threshold. The graphs are compared entry by entry.
+- large: the shape of LF-AmazonTitles-1.3M (2.2 M points, 1.3 M labels) with threshold 0.1, in its own process. Target:
+  under 120 s and 8 GB. For information, also the 10 strongest neighbours of each label, and random walks.
+- scipy: at a size where scipy's product fits in memory, `Y.T @ Y` alone against the finished graph, with and without
+  threshold, alternating. Target: 3 times as fast with the threshold. The graphs are compared entry by entry.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from longtail.labels.graph import cooccurrence, walk
 
 EACH, THRESHOLD = 22, 0.1
 MOST_SECONDS, MOST_GB, LEAST_RATIO = 120.0, 8.0, 3.0
-SMALL = 200_000, 120_000  # points and labels of the comparison: large's shape, as far as scipy's product fits
+SMALL = 200_000, 120_000  # points and labels of the comparison: like large, but so small that scipy's product fits
 STEPS: dict[str, Any] = {
     "threshold": lambda Y: cooccurrence(Y, threshold=THRESHOLD),
     "top": lambda Y: cooccurrence(Y, top=10),
@@ -38,10 +38,10 @@ STEPS: dict[str, Any] = {
 
 
 def draw(rng: np.random.Generator, N: int, L: int, mean: float) -> sp.csr_matrix:
-    """N rows of about `mean` draws from L labels at chances ∝ 1/rank; a label drawn twice stands once."""
+    """Return N rows of about `mean` labels out of L, drawn with probabilities ∝ 1/rank; duplicates count once."""
     chances = np.cumsum(1 / np.arange(1, L + 1))
     lengths = np.maximum(rng.poisson(mean, N), 1)
-    names = rng.permutation(L).astype(np.int32)  # a label's number says nothing about its frequency
+    names = rng.permutation(L).astype(np.int32)  # so that a label's number is independent of its frequency
     drawn = np.concatenate(
         [
             names[np.searchsorted(chances, rng.random(int(part.sum())) * chances[-1])]
@@ -56,7 +56,7 @@ def draw(rng: np.random.Generator, N: int, L: int, mean: float) -> sp.csr_matrix
 
 
 def zipf_targets(N: int, L: int, seed: int = 0) -> sp.csr_matrix:
-    """Targets (N, L) with EACH labels to a point on average, those drawn twice made up for."""
+    """Return targets (N, L) with EACH labels per point on average, corrected for duplicate draws."""
     mean = float(EACH)
     for _ in range(4):
         mean *= EACH * 20_000 / draw(np.random.default_rng(seed), 20_000, L, mean).nnz
@@ -64,20 +64,20 @@ def zipf_targets(N: int, L: int, seed: int = 0) -> sp.csr_matrix:
 
 
 def peak_gb() -> float:
-    """High-water mark of this process's resident memory."""
+    """Return the peak resident memory of this process."""
     status = Path("/proc/self/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) * 1024 / 1e9
 
 
 def timed(call: Any) -> tuple[float, float, Any]:
-    """Seconds of wall clock and of processor, and what was made."""
+    """Return wall-clock seconds, processor seconds, and the result."""
     began, processor = time.perf_counter(), time.process_time()
     result = call()
     return time.perf_counter() - began, time.process_time() - processor, result
 
 
 def measure(path: str, step: str, threads: int) -> dict[str, float]:
-    """The figures of one step on saved targets, in this process, which did nothing else."""
+    """Measure one step on saved targets, in this process, which does nothing else."""
     _native.set_threads(threads)
     Y = sp.load_npz(path)
     before = peak_gb()
@@ -86,7 +86,7 @@ def measure(path: str, step: str, threads: int) -> dict[str, float]:
 
 
 def large(N: int, L: int, threads: int, folder: Path) -> None:
-    """Every step at full size, then the bars."""
+    """Measure every step at full size, then compare with the targets."""
     Y = zipf_targets(N, L)
     counts = np.bincount(Y.indices, minlength=L)
     print(f"{N:,} points, {L:,} labels, {Y.nnz / N:.1f} to a point, {threads} threads")
@@ -113,17 +113,17 @@ def large(N: int, L: int, threads: int, folder: Path) -> None:
 
 
 def by_scipy(product: sp.csr_matrix, threshold: float) -> sp.csr_matrix:
-    """The same graph from a finished product G = YᵀY, which is symmetric."""
+    """Return the same graph from a finished product G = YᵀY, which is symmetric."""
     counts = product.diagonal().astype(np.float64)
     value = product.data / np.repeat(counts, np.diff(product.indptr))
     graph = sp.csr_matrix((value * (value > threshold), product.indices, product.indptr), product.shape, copy=True)
     graph.eliminate_zeros()
-    graph = graph + sp.diags((counts == 0).astype(np.float64))  # a label at no point keeps itself
+    graph = graph + sp.diags((counts == 0).astype(np.float64))  # a label without points keeps its own entry
     return sp.csr_matrix(graph.astype(np.float32))
 
 
 def against_scipy(N: int, L: int, threads: int, repeats: int) -> None:
-    """scipy's product and our graphs in turn."""
+    """Measure scipy's product and our graphs, alternating."""
     _native.set_threads(threads)
     Y = zipf_targets(N, L)
     print(f"{N:,} points, {L:,} labels, {Y.nnz / N:.1f} to a point, {threads} threads, median of {repeats}")
@@ -151,12 +151,12 @@ def against_scipy(N: int, L: int, threads: int, repeats: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", type=int, default=2_200_000, help="of the large set (default 2,200,000)")
-    parser.add_argument("--labels", type=int, default=1_300_000, help="of the large set (default 1,300,000)")
+    parser.add_argument("--points", type=int, default=2_200_000, help="points of the large set (default 2,200,000)")
+    parser.add_argument("--labels", type=int, default=1_300_000, help="labels of the large set (default 1,300,000)")
     parser.add_argument("--threads", type=int, default=2, help="default 2")
-    parser.add_argument("--repeats", type=int, default=3, help="of the comparison with scipy (default 3)")
-    parser.add_argument("--only", choices=("large", "scipy"), help="one of both")
-    parser.add_argument("--folder", type=Path, default=Path(), help="where targets are kept meanwhile (default .)")
+    parser.add_argument("--repeats", type=int, default=3, help="repeats of the comparison with scipy (default 3)")
+    parser.add_argument("--only", choices=("large", "scipy"), help="run only one of the two")
+    parser.add_argument("--folder", type=Path, default=Path(), help="folder for temporary targets (default .)")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:

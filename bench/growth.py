@@ -1,11 +1,11 @@
-"""How training and prediction grow with the number of labels.
+"""How the time of training and prediction grows with the number of labels.
 
     python bench/growth.py [--sizes 10000 100000 1000000] [--rounds 3] [--threads 2] [--json FILE]
 
-Synthetic corpora with as many documents as labels: each document has 20 of 100,000 words and 4 labels, both Zipf. Tree
-and solving from CSR in memory, then prediction of fresh documents; each size in a process of its own, medians of some
-rounds. The bar: from 100,000 to 1,000,000 the time may grow by 1.3 · 10 · log 1M / log 100k at most, and the
-memory must stay inside 24 GB.
+Synthetic corpora with as many documents as labels: each document has 20 words out of 100,000 and 4 labels, both Zipf.
+Tree building and solving from CSR in memory, then prediction of new documents; each size in its own process, medians
+of some rounds. Target: from 100,000 to 1,000,000 labels the time may grow at most by 1.3 · 10 · log 1M / log 100k, and
+the memory must stay within 24 GB.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WORDS, WORDS_EACH, LABELS_EACH = 100_000, 20, 4
 SIZES = [10_000, 100_000, 1_000_000]
 QUERIES, TOP = 20_000, 10
 ALLOWED, MOST_GB = 1.3, 24.0
-STAGES = (  # functions whose time is told apart; the rest is building the targets and the like
+STAGES = (  # functions that are timed separately; the rest is building the targets and similar work
     ("longtail.linear.recipe", "pifa"),
     ("longtail.labels.tree", "cluster_order"),
     ("longtail.linear.train", "level_problem"),
@@ -47,7 +47,7 @@ STAGES = (  # functions whose time is told apart; the rest is building the targe
 
 
 def zipf(rng: np.random.Generator, N: int, each: int, kinds: int) -> sp.csr_matrix:
-    """N rows of `each` draws from `kinds` whose chances fall as 1 / rank; a kind drawn twice counts twice."""
+    """Return N rows of `each` draws from `kinds`, with probabilities ∝ 1/rank; a kind drawn twice counts twice."""
     chances = np.cumsum(1 / np.arange(1, kinds + 1))
     drawn = np.searchsorted(chances, rng.random(N * each) * chances[-1]).astype(np.int32)
     matrix = sp.csr_matrix((np.ones(N * each, np.float32), drawn, np.arange(0, N * each + 1, each)), (N, kinds))
@@ -56,7 +56,7 @@ def zipf(rng: np.random.Generator, N: int, each: int, kinds: int) -> sp.csr_matr
 
 
 def corpus(N: int, L: int, seed: int) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """TF-IDF rows of unit length (N, words) and labels (N, L)."""
+    """Return TF-IDF rows of unit length (N, words) and labels (N, L)."""
     rng = np.random.default_rng(seed)
     counts, Y = zipf(rng, N, WORDS_EACH, WORDS), zipf(rng, N, LABELS_EACH, L)
     texts_with = np.bincount(counts.indices, minlength=WORDS)
@@ -68,7 +68,7 @@ def corpus(N: int, L: int, seed: int) -> tuple[sp.csr_matrix, sp.csr_matrix]:
 
 
 def spied(module: Any, name: str, spent: dict[str, float]) -> None:
-    """Have a function of a module add up the seconds spent in it, under its name."""
+    """Make a function of a module add up the seconds spent in it, under its name."""
     inner = getattr(module, name)
 
     def outer(*given: Any, **named: Any) -> Any:
@@ -82,13 +82,13 @@ def spied(module: Any, name: str, spent: dict[str, float]) -> None:
 
 
 def peak_gb() -> float:
-    """High-water mark of this process's resident memory."""
+    """Return the peak resident memory of this process."""
     status = Path("/proc/self/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) * 1024 / 1e9
 
 
 def measure(size: int, threads: int) -> dict[str, float]:
-    """The figures of one size, in this process."""
+    """Measure one size, in this process."""
     _native.set_threads(threads)
     X, Y = corpus(size, size, seed=0)
     queries, _ = corpus(QUERIES, LABELS_EACH, seed=1)
@@ -111,12 +111,12 @@ def measure(size: int, threads: int) -> dict[str, float]:
 
 
 def medians(rows: list[dict[str, float]]) -> dict[str, float]:
-    """Figure by figure."""
+    """Return the median of each figure."""
     return {key: statistics.median(row[key] for row in rows) for key in rows[0]}
 
 
 def show(found: dict[int, dict[str, float]]) -> None:
-    """A line for each figure, then the bars."""
+    """Print a line for each figure, then compare with the targets."""
     print(f"| labels | {' | '.join(f'{size:,}' for size in found)} |\n| --- |{' --- |' * len(found)}")
     for key in next(iter(found.values())):
         cells = (row.get(key, float("nan")) for row in found.values())

@@ -1,12 +1,12 @@
-"""The linear engine against its peers: same matrices, same threads, same machine, one run.
+"""The linear engine compared with other projects (peers): same matrices, same threads, same machine, one run.
 
-    sh bench/peers.sh FOLDER                                  # makes the environments of the peers, once
+    sh bench/peers.sh FOLDER                                  # creates the environments of the peers, once
     python bench/linear.py --peers FOLDER                     # all of them on debian-related, three rounds
     python bench/linear.py --corpus EURLEX57K --peer pecos=PYTHON --system "pecos tfn" --repeats 1
 
-Each system runs in a process of its own, a peer under the interpreter of its environment. Matrices are TF-IDF of words
-in at least two texts, made once and handed to all. Rounds alternate between the systems; the tables show medians, our
-figures against each peer's, and every bar with what was reached. docs/bench-linear.md says what is compared and how.
+Each system runs in its own process, a peer with the interpreter of its environment. Matrices are TF-IDF of words in at
+least two texts, computed once and given to all. Rounds alternate between the systems; the tables show medians, our
+figures against each peer's, and every target with the result. docs/bench-linear.md explains what is compared and how.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BENCH = Path(__file__).parent
 
 def main() -> None:
     args = arguments()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: ends the run, shows what there is
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: ends the run and shows the results so far
     if args.show:
         show_file(args.show)
         return
@@ -66,19 +66,19 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--corpus", action="append", metavar="DATA", help="default: debian-related; may be repeated")
     known = ", ".join(name for name in ENVIRONMENTS if name != OWN)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help=f"of {known}")
-    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="where bench/peers.sh made the environments")
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="where bench/peers.sh created the environments")
     parser.add_argument("--system", action="append", metavar="NAME", help=f"only these: {', '.join(SYSTEMS)}")
     parser.add_argument("--repeats", type=int, default=3, help="rounds; default 3")
     parser.add_argument("--threads", type=int, default=2, help="default 2")
-    parser.add_argument("--timeout", type=float, default=3600, metavar="S", help="of one run; default an hour")
+    parser.add_argument("--timeout", type=float, default=3600, metavar="S", help="time limit per run; default an hour")
     parser.add_argument("--json", type=Path, metavar="FILE", help="append every run as a line of JSON")
-    parser.add_argument("--show", type=Path, metavar="FILE", help="only the tables of the last run in such a file")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="only show the tables of the last run in such a file")
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep matrices and predictions here")
     return parser.parse_args()
 
 
 def environments(args: argparse.Namespace) -> dict[str, str]:
-    """The interpreter of each environment that is there."""
+    """Return the interpreter of each environment that exists."""
     found = {OWN: sys.executable}
     if args.peers:
         places = {name: args.peers / name / "bin" / "python" for name in ENVIRONMENTS if name != OWN}
@@ -92,7 +92,7 @@ def environments(args: argparse.Namespace) -> dict[str, str]:
 
 
 def wanted(asked: list[str] | None, pythons: dict[str, str]) -> list[str]:
-    """The systems to run, in the order of the table."""
+    """Return the systems to run, in the order of the table."""
     for name in asked or ():
         if name not in SYSTEMS:
             raise SystemExit(f"--system {name!r}: known are {', '.join(SYSTEMS)}")
@@ -104,9 +104,9 @@ def wanted(asked: list[str] | None, pythons: dict[str, str]) -> list[str]:
 def one_corpus(
     name: str, folder: Path, systems: list[str], pythons: dict[str, str], log: Log, args: argparse.Namespace
 ) -> bool:
-    """Rounds of all systems on one corpus, then the tables; what fails is told and left out of later rounds.
+    """Run rounds of all systems on one corpus, then print the tables; a failed system is reported and not run again.
 
-    Whether all of them got through is handed back.
+    Return whether all systems succeeded.
     """
     corpus, title = longtail.read(name), Path(name).name
     if corpus.test is None:
@@ -132,7 +132,7 @@ def one_corpus(
                     settings[system] = told["settings"]
                 log.add(corpus=title, digest=corpus.digest, system=system, turn=turn + 1, **told)
     except KeyboardInterrupt:
-        interrupted = True  # what was measured is still shown
+        interrupted = True  # the results so far are still shown
     figures = show(title, found)
     for system in (s for s in CHOSEN if s in figures and ENSEMBLE in figures):
         difference = paired(corpus, predictions(folder, ENSEMBLE), predictions(folder, system))
@@ -141,12 +141,12 @@ def one_corpus(
     for system, reason in failed.items():
         print(f"\n{system} failed: {reason}")
     if interrupted:
-        raise SystemExit("\ninterrupted: the tables above hold what was measured until then")
+        raise SystemExit("\ninterrupted: the tables above show the results until then")
     return not failed
 
 
 def show(title: str, found: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
-    """Print the tables of a corpus; the medians they are made of are handed back."""
+    """Print the tables of a corpus; return the medians they show."""
     figures = {system: middle(runs) for system, runs in found.items() if runs}
     if figures:
         print(f"\n{figures_table(title, figures)}\n\n{ratios_table(figures)}\n\n{bars_table(title, figures)}")
@@ -154,7 +154,7 @@ def show(title: str, found: dict[str, list[dict[str, float]]]) -> dict[str, dict
 
 
 def show_file(path: Path) -> None:
-    """The tables of the last run in a file of JSON lines."""
+    """Print the tables of the last run in a file of JSON lines."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
     records = [record for record in records if record["run"] == records[-1]["run"]]
     for title in dict.fromkeys(record["corpus"] for record in records):
@@ -173,17 +173,17 @@ def show_file(path: Path) -> None:
 
 
 def prediction_file(folder: Path, system: str, turn: str) -> Path:
-    """Where the labels of a run are kept."""
+    """Return the file with the predicted labels of a run."""
     return folder / f"{system.replace(' ', '-')}-run{turn}.npy"
 
 
 def predictions(folder: Path, system: str) -> list[np.ndarray]:
-    """The labels of every run of a system."""
+    """Return the predicted labels of every run of a system."""
     return [np.load(path) for path in sorted(folder.glob(prediction_file(folder, system, "*").name))]
 
 
 def run(python: str, system: str, folder: Path, out: Path, args: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """What one process measured, or why there is nothing."""
+    """Return what one process measured, or why it failed."""
     print(f"  {system} …", end=" ", flush=True, file=sys.stderr)
     threads = {name: str(args.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")}
     command = [python, "-m", "linear.measure", system, str(folder), str(args.threads), str(out), str(seed)]
@@ -196,7 +196,7 @@ def run(python: str, system: str, folder: Path, out: Path, args: argparse.Namesp
         if done.returncode < 0:
             told = {"failed": f"killed by signal {-done.returncode}"}
         elif done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+            said = done.stderr.decode(errors="replace").strip().splitlines() or ["no error output"]
             told = {"failed": f"exit status {done.returncode}: {' / '.join(said[-3:])}"}
         else:
             told = json.loads(out.with_suffix(".json").read_text())
@@ -205,7 +205,7 @@ def run(python: str, system: str, folder: Path, out: Path, args: argparse.Namesp
 
 
 class Log:
-    """Lines of JSON at the end of a file, each with what holds for all of them."""
+    """Append lines of JSON to a file, each with the fields common to all of them."""
 
     def __init__(self, path: Path | None, common: dict[str, Any]):
         self.path, self.common = path, common
@@ -219,12 +219,12 @@ class Log:
 
 
 def now() -> str:
-    """The time, to the second."""
+    """Return the time, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores and memory; no names."""
+    """Return processor, cores and memory; no names."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     model = next(
         (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine()
@@ -234,21 +234,21 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The state of the code, with a plus where it was changed since."""
+    """Return the version of the code, with a plus if it was changed since."""
     command = ["git", "-C", str(BENCH), "describe", "--always", "--dirty=+", "--exclude=*"]
     return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 @contextlib.contextmanager
 def work_folder(kept: Path | None, name: str) -> Iterator[Path]:
-    """A folder for one corpus, which is gone afterwards unless it is to be kept."""
+    """Open a folder for one corpus; it is deleted afterwards unless the user wants to keep it."""
     if kept is None:
         with tempfile.TemporaryDirectory() as place:
             yield Path(place)
     else:
         folder = kept / name
         folder.mkdir(parents=True, exist_ok=True)
-        for old in (*folder.glob("*.npy"), *folder.glob("*.json")):  # of another run, maybe of other code
+        for old in (*folder.glob("*.npy"), *folder.glob("*.json")):  # from another run, maybe with other code
             old.unlink()
         yield folder
 

@@ -1,7 +1,7 @@
-"""How fast and how lean the metrics are. Run: `python bench/metrics.py [--rows 1000000]`.
+"""Speed and memory of the metrics. Run: `python bench/metrics.py [--rows 1000000]`.
 
-Prints the seconds and the peak memory of `evaluate` on a large ranking (each in a process of its own, inputs
-included), its speed against a plain Python loop over rows, and the seconds of a paired bootstrap.
+Prints the seconds and the peak memory of `evaluate` on a large ranking (each in its own process, including inputs),
+its speed compared with a plain Python loop over rows, and the seconds of a paired bootstrap.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from longtail.core.texts import Texts
 from longtail.metrics import compare, evaluate
 
 LABELS, TRUE, TOP, KS = 500_000, 5, 10, (1, 3, 5, 10)
-SLICE = 20_000  # rows the plain loop is timed on
+SLICE = 20_000  # number of rows for timing the plain loop
 
 
 def example(N: int, seed: int = 0) -> tuple[Ranking, sp.csr_matrix]:
-    """A ranking of the best 10 of 500,000 labels with a long tail, and 5 true labels a row, two of them found."""
+    """Return a ranking of the best 10 of 500,000 labels with a long tail, and 5 true labels per row, two found."""
     rng = np.random.default_rng(seed)
     head = (rng.random((N, 1), np.float32) ** 4 * LABELS).astype(np.int32)  # few labels are frequent
     indices = (head + np.arange(TOP, dtype=np.int32) * 7919) % LABELS
@@ -46,7 +46,7 @@ def example(N: int, seed: int = 0) -> tuple[Ranking, sp.csr_matrix]:
 
 
 def plain(ranking: Ranking, Y: sp.csr_matrix, ks: tuple[int, ...]) -> dict[str, float]:
-    """The metrics the obvious way: a loop over rows, with sets, lists and dicts."""
+    """Compute the metrics in the obvious way: a loop over rows, with sets, lists and dicts."""
     inverse = (1 / ranking.labels.propensities).tolist()
     sums: dict[str, float] = {f"{name}@{k}": 0.0 for name in ("P", "nDCG", "R", "RP") for k in ks}
     parts: dict[str, list[float]] = {f"{name}@{k}": [0.0, 0.0] for name in ("PSP", "PSnDCG") for k in ks}
@@ -86,8 +86,8 @@ def timed(call: Any, *arguments: Any, **options: Any) -> tuple[float, Any]:
 
 
 def peak_mb() -> float:
-    """Peak resident memory of this process in MB."""
-    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kB elsewhere
+    """Return the peak resident memory of this process in MB."""
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, kB elsewhere
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
@@ -156,7 +156,7 @@ def main() -> None:
 
 
 def ratio(whole: dict[str, float], few: dict[str, float], rows: int) -> float:
-    """How much longer the plain loop takes for a row: on few rows, most of our time goes to 500,000 labels."""
+    """Return how much longer the plain loop takes per row: on few rows, most of our time is spent on 500,000 labels."""
     return few["plain_seconds"] / SLICE / (whole["seconds"] / rows)
 
 

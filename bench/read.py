@@ -1,10 +1,10 @@
-"""Reading, against a bare JSON parser over the same lines in the same run.
+"""Speed of reading, compared with a plain JSON parser on the same lines in the same run.
 
     python bench/read.py [FOLDER …]      # folders of JSON lines; default: the bundled corpus
 
-Prints, for each folder unpacked to plain files: the time of `longtail.read`, of bare `orjson.loads` over the same
-lines, their ratio (median of alternating runs), the peak memory of a reading process against the size of what it
-holds in the end, and the time to reopen the corpus in the native format.
+Prints for each folder, unpacked to plain files: the time of `longtail.read`, of plain `orjson.loads` on the same lines,
+their ratio (median of alternating runs), the peak memory of a reading process compared with the size of the result, and
+the time to reopen the corpus in the native format.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def ours(folder: Path) -> float:
 
 
 def held(corpus: longtail.Corpus) -> int:
-    """Bytes of the arrays of a corpus."""
+    """Return the bytes of the arrays of a corpus."""
     total = corpus.labels.keys.data.nbytes + corpus.labels.keys.offsets.nbytes
     if corpus.labels.texts is not None:
         total += corpus.labels.texts.data.nbytes + corpus.labels.texts.offsets.nbytes
@@ -64,14 +64,14 @@ def held(corpus: longtail.Corpus) -> int:
 
 
 def peak_memory() -> int:
-    """High-water mark of resident memory in bytes. Linux's own: getrusage would count the parent's too."""
+    """Return the peak resident memory in bytes, from Linux itself: getrusage would include the parent's."""
     status = Path("/proc/self/status").read_text()
     return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
 
 
 def memory(folder: Path) -> None:
-    """In a process of its own: peak resident memory that reading added, and the size of the result."""
-    longtail.write  # noqa: B018  # imports that any reading causes
+    """In its own process: the peak resident memory that reading added, and the size of the result."""
+    longtail.write  # noqa: B018  # triggers the imports that any reading needs
     before = peak_memory()
     corpus = longtail.read(folder)
     print(f"{(peak_memory() - before) / 1e6:.0f} {held(corpus) / 1e6:.0f}")

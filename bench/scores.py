@@ -1,4 +1,4 @@
-"""The README's table: recipes at their defaults on a corpus, scored on test.
+"""Prints the README's table: recipes with default settings on a corpus, scored on test.
 
 python bench/scores.py [CORPUS …]    # default: debian-related
 """

@@ -1,9 +1,9 @@
-"""TF-IDF against scikit-learn. Run: `python bench/tfidf.py CORPUS [--threads 2] [--repeats 3] [--only words]`.
+"""TF-IDF compared with scikit-learn. Run: `python bench/tfidf.py CORPUS [--threads 2] [--repeats 3] [--only words]`.
 
 Both learn the vocabulary of the training texts and encode them ("fit", scikit-learn's fit_transform), then encode them
-again as if they were new ("encode", its transform), with the same settings, in turn. Prints the medians of the wall
-clock and of the processor's time, ratios within this run, and how far the two matrices are apart. At the end: one short
-text, from `str` to a row.
+again as if they were new ("encode", its transform), with the same settings, alternating. Prints the medians of
+wall-clock and processor time, ratios within this run, and the largest difference between the two matrices. At the end:
+one short text, from `str` to a row.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def theirs(texts: list[str], settings: dict[str, Any]) -> tuple[Times, Any, list
 
 
 def apart(texts: list[str], name: str) -> str:
-    """How far the two matrices of ASCII texts are apart. Beyond ASCII they differ on purpose (docs/features.md)."""
+    """How far apart are the two matrices on ASCII texts? Beyond ASCII they differ by design (docs/features.md)."""
     plain = [text for text in texts if text.isascii()][:3000]
     _, X, ours_terms = ours(Texts.of(plain), SETTINGS[name][0])
     _, Y, theirs_terms = theirs(plain, SETTINGS[name][1])
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("corpus", help="a folder, a file, or a bundled corpus by its name")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--texts", type=int, help="only the first so many")
+    parser.add_argument("--texts", type=int, help="use only this many texts")
     parser.add_argument("--only", action="append", choices=list(SETTINGS))
     args = parser.parse_args()
     _native.set_threads(args.threads)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# From two plain text files to a tagger: one text a line, and beside it a file with the labels of each line.
+# From two plain text files to a tagger: one file with a text per line, one with the labels of each line.
 #
 #     bash examples/plain_files.sh [FOLDER]
 set -euo pipefail
 folder=${1:-$(mktemp -d)}
 mkdir -p "$folder/data"
 
-# stand-ins for your own files: 600 lines of six words from one of three topics
+# example data instead of your own files: 600 lines of six words from one of three topics
 declare -A words=(
     [cooking]="recipe oven butter flour sugar bake kitchen spoon dough pepper onion salt"
     ["sailing outdoors"]="boat wind harbour anchor mast rudder tide wave rope deck sail storm"

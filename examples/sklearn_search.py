@@ -2,7 +2,7 @@
 
     python examples/sklearn_search.py        # needs the extra: pip install 'longtail[sklearn]'
 
-A slice of the bundled corpus stands in for your own texts and tags.
+A part of the bundled corpus is used here instead of your own texts and tags.
 """
 
 from sklearn.model_selection import GridSearchCV, KFold

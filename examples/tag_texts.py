@@ -2,7 +2,7 @@
 
     python examples/tag_texts.py
 
-The bundled corpus stands in for your own texts here: any list of strings with a list of tags for each will do.
+The bundled corpus is used here instead of your own texts: any list of strings, with a list of tags for each, works.
 """
 
 import longtail

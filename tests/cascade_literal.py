@@ -37,7 +37,7 @@ def residual(block: Residual, v: np.ndarray) -> np.ndarray:
 
 
 def label_weights(weights: LabelWeights, E: np.ndarray, texts: dict[str, np.ndarray]) -> np.ndarray:
-    """Those of all labels; `texts` are their rows of TF-IDF (L, V), and as "graph" those of their neighbours."""
+    """The classifiers of all labels; `texts` are their TF-IDF rows (L, V), under "graph" those of their neighbours."""
     if isinstance(weights, Free):
         return doubles(weights.table.weight)
     if isinstance(weights, FromText):
@@ -66,7 +66,7 @@ def cross_entropy(logit: float, target: float) -> float:
 
 
 def top(scores: np.ndarray, k: int) -> np.ndarray:
-    """The k largest of a vector; the others are 0."""
+    """Keep the k largest values of a vector; the others become 0."""
     kept = np.zeros_like(scores)
     best = np.argsort(-scores, kind="stable")[:k]
     kept[best] = scores[best]
@@ -74,7 +74,7 @@ def top(scores: np.ndarray, k: int) -> np.ndarray:
 
 
 def stirred(module: torch.nn.Module, seed: int = 0, by: float = 0.5) -> None:
-    """Parameters away from where they begin, so that each shows."""
+    """Parameters different from their initial values, so that each one has a visible effect."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():

@@ -47,7 +47,7 @@ def topic_corpus(points: int = 240, *, label_text: bool = True, seed: int = 0, i
 
 
 def feature_corpus(points: int = 240) -> Corpus:
-    """The same with a feature matrix instead of texts."""
+    """The same corpus with a feature matrix instead of texts."""
     corpus = topic_corpus(points, label_text=False)
     words = sorted({w for topic in TOPICS.values() for w in topic.split()})
 
@@ -61,7 +61,7 @@ def feature_corpus(points: int = 240) -> Corpus:
 
 
 def write_corpus(corpus: Corpus, folder: Path) -> Path:
-    """A corpus of texts as a folder of JSON lines."""
+    """Write a corpus of texts as a folder of JSON lines."""
     folder.mkdir(parents=True, exist_ok=True)
     for part, data in corpus.parts():
         lines = []
@@ -96,7 +96,7 @@ NEW_TEXTS = [f"{group(g)} {spare(3 * g)} {spare(3 * g + 1)} {spare(3 * g + 2)}" 
 
 
 def grouped_corpus(seed: int = 0) -> Corpus:
-    """Labels in groups: a point has words of its label, of its group, and spare ones that belong to no label."""
+    """Labels in groups: a point has words of its label, of its group, and extra words that belong to no label."""
     rng = np.random.default_rng(seed)
     L = GROUPS * EACH
     texts, rows = [], []

@@ -40,7 +40,7 @@ def sets(seed: int = 0, N: int = 30) -> tuple[Dataset, Labels]:
 
 
 def counts_of(data: Dataset) -> np.ndarray:
-    """G = YᵀY of what is true and not ignored."""
+    """G = YᵀY of the pairs that are true and not ignored."""
     Y = (data.Y.toarray() > 0) & ~(np.zeros(data.Y.shape, bool) if data.ignore is None else data.ignore.toarray())
     return Y.T.astype(float) @ Y.astype(float)
 
@@ -174,7 +174,9 @@ def test_labels_without_text_and_removed_ones_are_no_points(caplog: pytest.LogCa
 def test_what_cannot_be_augmented_is_refused(method: Any) -> None:
     data, labels = sets()
     for unfit in (Labels.of(KEYS), Labels.of(KEYS, [""] * L), labels.remove(KEYS)):
-        with pytest.raises(UnsupportedError, match=f"augment={method} makes training points of label texts.*have none"):
+        with pytest.raises(
+            UnsupportedError, match=f"augment={method} makes training points from label texts.*have none"
+        ):
             augment(data, unfit, Augmentation(method))
     features = replace(data, x=sp.csr_matrix((len(data), 3), dtype=np.float32))
     with pytest.raises(UnsupportedError, match=f"augment={method} needs texts.*rows of features"):
@@ -182,7 +184,7 @@ def test_what_cannot_be_augmented_is_refused(method: Any) -> None:
 
 
 def test_no_labels_together() -> None:
-    """An empty graph: every label stands alone, so gandalf is self."""
+    """An empty graph: no two labels occur together, so gandalf gives the same as self."""
     data = Dataset(Texts.of(["x", "y"]), sp.csr_matrix(np.eye(2, L, dtype=np.float32)))
     labels = sets()[1]
     for method in ("gandalf", "gandalf-shrunk", "walk"):
@@ -195,7 +197,7 @@ def test_no_labels_together() -> None:
 def test_none_adds_nothing_and_auto_must_be_decided() -> None:
     data, labels = sets()
     assert augment(data, labels, Augmentation()) is data
-    with pytest.raises(UnsupportedError, match="decided on a validation part"):
+    with pytest.raises(UnsupportedError, match="resolved on the validation part"):
         augment(data, labels, Augmentation("auto"))
 
 
@@ -210,9 +212,9 @@ def test_none_adds_nothing_and_auto_must_be_decided() -> None:
         ({"delta": "much"}, "delta must be a number; got 'much'"),
         ({"share": 0}, "share must be above 0.0"),
         ({"share": 1.1}, "share must be at most 1.0"),
-        ({"shrink": 3}, "augment=gandalf has no use for shrink; it takes delta, share, order"),
-        ({"method": "none", "delta": 0.2}, "augment=none has no use for delta; it takes no options"),
-        ({"method": "self", "delta": 0.2}, "augment=self has no use for delta; it takes share, order"),
+        ({"shrink": 3}, "augment=gandalf does not use shrink; it takes delta, share, order"),
+        ({"method": "none", "delta": 0.2}, "augment=none does not use delta; it takes no options"),
+        ({"method": "self", "delta": 0.2}, "augment=self does not use delta; it takes share, order"),
         ({"method": "gandal"}, "method must be one of 'none', 'gandalf'"),
         ({"delt": 1}, "Did you mean 'delta'"),
     ],
@@ -302,7 +304,7 @@ def test_options_of_auto_go_to_what_it_tries() -> None:
 
 
 def test_graphs_and_counts_are_those_of_the_part_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The validation part is cut first: no graph and no vocabulary sees it; counts stay those of all of train."""
+    """The validation part is split off first: no graph or vocabulary sees it; counts still come from all of train."""
     from longtail.recipes import refit
 
     corpus, seen = topic_corpus(), []

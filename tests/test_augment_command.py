@@ -74,7 +74,7 @@ def test_contradictions_and_bad_values(data: Path, tmp_path: Path, capsys: Any) 
     assert "'popular' looks at no text" in error(1, "--recipe", "popular", "--gandalf")
     write(topic_corpus(label_text=False), tmp_path / "bare", to="jsonl")
     bare = error_of(capsys, 1, "train", tmp_path / "bare", "--recipe", "bonsai", "--gandalf")
-    assert "recipe 'bonsai': augment=gandalf makes training points of label texts" in bare
+    assert "recipe 'bonsai': augment=gandalf makes training points from label texts" in bare
 
 
 def test_auto_shows_its_table(data: Path, capsys: Any) -> None:

@@ -1,4 +1,4 @@
-"""Bad input, on every format of lines where it can occur: refused with its place, or mended and said."""
+"""Bad input, in every line-based format where it can occur: refused with file and line, or corrected with a warning."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from longtail.data.read import read
 
 @dataclass(frozen=True)
 class Kind:
-    """A format with one point on each line: how its files are called, and how a point is written."""
+    """A format with one point per line: the names of its files, and how a point is written."""
 
     format: str
     ending: str
@@ -72,7 +72,7 @@ def refused(kind: Kind, path: Path, problem: str, **options: Any) -> DataError:
 
 @each
 def test_good_input(kind: Kind, tmp_path: Path) -> None:
-    """What the others are measured against: the format is found by looking, plain and gzip alike."""
+    """The baseline for the other tests: the format is detected, both plain and gzip."""
     path = kind.write(tmp_path, kind.content(POINTS))
     corpus = kind.read(path)
     assert list(corpus.train.texts) == [text for text, _ in POINTS]
@@ -192,7 +192,7 @@ def test_a_label_twice_in_one_line(kind: Kind, tmp_path: Path, caplog: pytest.Lo
     assert corpus.train.Y.toarray().tolist() == [[1, 0], [1, 1], [1, 0]]
     line = kind.before + 2
     assert (
-        f"a label stood twice in one line and was counted once: 3 time(s), the first in train{kind.ending}, line {line}"
+        f"a label was repeated in one line and is counted once: 3 time(s), the first in train{kind.ending}, line {line}"
         in caplog.text
     )
 
@@ -248,7 +248,7 @@ BAD_LINES = {
 
 @each
 def test_skipped_lines_are_the_right_ones(kind: Kind, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Good and bad lines by turns, blank ones between; filter pairs stay on their points."""
+    """Good and bad lines alternate, with blank lines between; filter pairs stay with their points."""
     good = [(f"point {i}", [(A, B, C)[i % 3]]) for i in range(40)]
     lines, kept, records, bad = [], [], 0, 0
     for i, point in enumerate(good):
@@ -327,7 +327,7 @@ def test_a_label_in_no_list(kind: str, tmp_path: Path, caplog: pytest.LogCapture
 def test_a_label_index_out_of_range(kind: str, index: int, tmp_path: Path) -> None:
     path = listed(tmp_path, kind, [("x", [0]), ("y", [1, index]), ("z", [1])])
     error = refused_anywhere(lambda: read(tmp_path))
-    assert "a label index lies outside 0 … 1" in str(error) and "from 0" in str(error)
+    assert "a label index is outside 0 … 1" in str(error) and "from 0" in str(error)
     assert (error.where, error.line, error.found) == (path, 2, index)
     assert read(tmp_path, on_bad_line="skip").train.Y.toarray().tolist() == [[1, 0], [0, 1]]
 
@@ -424,7 +424,7 @@ def test_a_forced_format_on_an_empty_folder(format: str, tmp_path: Path) -> None
 def test_names_of_formats_and_choices(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("text,labels\nx,a\n")
-    with pytest.raises(ParameterError, match="there is no format 'tabel'. Did you mean 'table'"):
+    with pytest.raises(ParameterError, match="unknown format 'tabel'. Did you mean 'table'"):
         read(path, format="tabel")
     with pytest.raises(ParameterError, match="on_bad_line must be 'error' or 'skip'; got 'ignore'"):
         read(path, on_bad_line="ignore")  # type: ignore[arg-type]
@@ -436,9 +436,9 @@ def test_bad_corpus_json(tmp_path: Path) -> None:
     for content, problem in [
         ("{", "not valid JSON"),
         ("[]", "one JSON object"),
-        ('{"propensity": {"A": -1}}', "'propensity' is wrong"),
+        ('{"propensity": {"A": -1}}', "'propensity' is invalid"),
         ('{"propensity": {"C": 1}}', "'propensity' must be an object with A and B"),
-        ('{"propensity": {"A": "x"}}', "'propensity' is wrong"),
+        ('{"propensity": {"A": "x"}}', "'propensity' is invalid"),
         ('{"group": 3}', "'group' must name a field"),
         ('{"name": 3}', "'name' must be text"),
     ]:
@@ -456,7 +456,7 @@ def test_bad_corpus_json(tmp_path: Path) -> None:
 def test_mutated_files_never_fail_otherwise(
     kind: Kind, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Flipped, dropped and doubled bytes: a corpus, or an error of ours."""
+    """Flipped, dropped and doubled bytes: the result is a corpus or a LongtailError."""
     content = bytearray(kind.content(POINTS))
     for _ in range(data.draw(st.integers(1, 4))):
         at, end = sorted(data.draw(st.tuples(*[st.integers(0, len(content))] * 2)))

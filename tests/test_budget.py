@@ -1,4 +1,4 @@
-"""A budget of time: how many steps fit into it, and that these repeat the training."""
+"""A time budget: how many steps fit into it, and that this number of steps repeats the training."""
 
 import logging
 import time
@@ -30,7 +30,7 @@ QUICK = {"preset": "small", "dimension": 32, "surrogate_epochs": 1, "epochs": 1,
 
 
 class Clock:
-    """Time that passes only where it is told to."""
+    """A clock that only advances when told to."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -81,7 +81,7 @@ def test_what_is_planned_fits_and_is_all_that_fits(told: list[tuple[float, float
     assert len(told) <= steps <= max(sum(planned), len(told))
 
     def takes(steps: int) -> float:
-        """Phases share steps as those planned are shared."""
+        """Phases share the steps in the same proportion as planned."""
         shares = [n / sum(planned) * steps for n in planned]
         return sum(phase.before + share * phase.step for phase, share in zip(measured, shares, strict=True))
 
@@ -99,7 +99,7 @@ def test_a_budget_that_is_too_small_is_warned_of(caplog: Any) -> None:
 
 
 def fixed(monkeypatch: Any, before: float = 0.1, step: float = 0.01) -> list[float]:
-    """Rehearsals find these seconds, whatever the machine; the budgets they were told."""
+    """Rehearsals measure these seconds on any machine; returns the budgets they were given."""
     budgets: list[float] = []
 
     def measure(self: Rehearsal, seconds: float) -> list[Rehearsed]:
@@ -179,7 +179,7 @@ def test_who_refuses_what() -> None:
 
 
 def test_the_command_keeps_to_it(tmp_path: Path, caplog: Any) -> None:
-    """In roughly that time: the machine may be busy, so the bounds are wide."""
+    """Takes roughly that time: the machine may be busy, so the bounds are wide."""
     data, model = write_corpus(topic_corpus(), tmp_path / "data"), str(tmp_path / "model")
     arguments = ["train", str(data), "--recipe", "decaf", "--set", "min_steps=100000", "--out", model]
     began = time.monotonic()

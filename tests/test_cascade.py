@@ -1,4 +1,4 @@
-"""The parts of the cascade engine, each against what it says of itself, written out."""
+"""The parts of the cascade engine, each compared with its own formula, written out."""
 
 import numpy as np
 import pytest
@@ -96,7 +96,7 @@ def test_children_of_clusters(seed: int, L: int, clusters: int) -> None:
 
 
 def test_children_of_a_level_in_between() -> None:
-    """There nodes have numbers of their own."""
+    """Nodes have different numbers there."""
     tree = LabelTree(np.array([3, 0, 2, 1, 4], np.int32), (np.array([0, 3, 5]), np.array([0, 2, 3, 5]), np.arange(6)))
     assert children_of(tree, 1).tolist() == [[0, 1], [2, -1]]
     assert children_of(tree, 2).tolist() == [[3, 0], [2, -1], [1, 4]]
@@ -134,7 +134,7 @@ def test_candidates_below_parents(seed: int, B: int, L: int, clusters: int, k: i
 
 
 def test_true_parents_come_first_even_before_certain_ones() -> None:
-    """Of a trained network σ is 1 or 0 in float32 for some clusters."""
+    """In a trained network, σ is exactly 1 or 0 in float32 for some clusters."""
     tree = LabelTree(np.arange(6, dtype=np.int32), (np.array([0, 2, 4, 6]), np.arange(7)))
     Y = np.zeros((1, 6), np.float32)
     Y[0, 5] = 0.2
@@ -146,7 +146,7 @@ def test_true_parents_come_first_even_before_certain_ones() -> None:
 
 
 def test_of_too_many_true_parents_the_truest_stay() -> None:
-    """By their targets, more than by what the network makes of them."""
+    """Clusters are chosen by their targets first, then by the network's scores."""
     tree = LabelTree(np.arange(3, dtype=np.int32), (np.arange(4), np.arange(4)))
     truth = truth_of(np.array([[0.1, 1.0, 0.0]], np.float32))
     found = below_parents(torch.tensor([[3.0, -3.0, 9.0]]), truth, truth, tree, 1)
@@ -194,7 +194,7 @@ def test_cross_entropy_of_what_is_counted(seed: int, B: int, C: int) -> None:
 
 @given(seed=seeds, B=st.integers(1, 4), K=st.integers(1, 5), ignore=st.booleans())
 def test_cross_entropy_of_a_whole_level(seed: int, B: int, K: int, ignore: bool) -> None:
-    """Value and gradient, of targets that stay sparse; ignored pairs count neither way."""
+    """Value and gradient, with targets that stay sparse; ignored pairs count neither way."""
     rng = np.random.default_rng(seed)
     targets = (rng.random((B, K)) * (rng.random((B, K)) < 0.5)).astype(np.float32)
     logits = torch.from_numpy(rng.normal(size=(B, K), scale=4).astype(np.float32)).requires_grad_()
@@ -221,7 +221,7 @@ def test_a_loss_of_a_whole_level_is_that_of_all_its_candidates(seed: int, B: int
 
 
 def test_logits_that_are_no_numbers_reach_the_loss() -> None:
-    """The loop tells of a loss that is NaN; candidates must not fail before."""
+    """The training loop reports a NaN loss; candidates must not fail before that."""
     tree = LabelTree(np.arange(4, dtype=np.int32), (np.array([0, 2, 4]), np.arange(5)))
     logits, truth = torch.full((1, 2), float("nan")), truth_of(np.eye(1, 4, dtype=np.float32))
     above = truth_of(np.eye(1, 2, dtype=np.float32))
@@ -269,14 +269,14 @@ WORDS, D, LABELS = 7, 4, 9
 
 
 def texts(seed: int = 1) -> sp.csr_matrix:
-    """Of nine labels; the fourth has none."""
+    """Texts of nine labels; the fourth has none."""
     Z = drawn(np.random.default_rng(seed), LABELS, WORDS, 0.5).toarray()
     Z[3] = 0
     return sp.csr_matrix(Z)
 
 
 def graph() -> sp.csr_matrix:
-    """Of nine labels; the seventh has no neighbours."""
+    """Neighbours of nine labels; the seventh has none."""
     G = drawn(np.random.default_rng(2), LABELS, LABELS, 0.4).toarray()
     G[6] = 0
     return sp.csr_matrix(G)
@@ -324,7 +324,7 @@ def test_label_weights(name: str, frozen: bool) -> None:
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "free"])
 def test_words_are_trained_through_label_texts(name: str) -> None:
-    """The gradient of one word vector's number, against a difference."""
+    """The gradient of one entry of a word vector, against a finite difference."""
     E = Table(torch.randn(WORDS, D, generator=torch.Generator().manual_seed(5)))
     weights, labels = kinds(E)[name], torch.tensor([1, 3, 6])
     back = torch.randn(3, D, generator=torch.Generator().manual_seed(6))

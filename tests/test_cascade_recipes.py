@@ -40,7 +40,7 @@ def corpus() -> Corpus:
 
 
 class Stage:
-    """A network in one of its phases, in eval mode, and what its formulas read, in doubles."""
+    """A network in one of its phases, in eval mode, and the inputs of its formulas, in doubles."""
 
     def __init__(self, name: str, learner: Any, phase: Any, prepared: Any):
         self.name, self.learner, self.phase = name, learner, phase
@@ -127,7 +127,7 @@ class Stage:
         return int(getattr(below, "below", below).beam) if self.name in ("decaf", "eclare") else int(below.beam)
 
     def near(self, i: int) -> set[int]:
-        """Astec's shortlist of a training point, which is no neighbour of its own."""
+        """Astec's shortlist of a training point, which is not its own neighbour."""
         similar = self.similarities(unit(self.features(np.arange(len(self.Y)))["near"])[i], own=i)
         best = np.argsort(-similar, kind="stable")[: self.recipe.shortlist]
         return set(best[similar[best] > 0].tolist())
@@ -149,7 +149,7 @@ class Stage:
 
 
 def stages(name: str, corpus: Corpus, **changed: Any) -> Iterator[Stage]:
-    """One phase after the other, each built on what the one before left; what it trains is moved at random."""
+    """One phase after the other, each starting from the result of the previous; what it trains is changed at random."""
     recipe: Any = longtail.recipe(name, **{**SETTINGS[name], "dropout": 0.0, **changed})
     prepared = recipe.read(corpus.train, corpus.labels, Run())
     torch.manual_seed(1)
@@ -193,7 +193,7 @@ def test_the_loss_of_each_phase(name: str, corpus: Corpus) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_what_a_phase_trains(name: str, corpus: Corpus) -> None:
-    """By the papers: word vectors move in first phases, and in all of DECAF's and InceptionXML's."""
+    """As in the papers: word vectors are trained in first phases, and in all phases of DECAF and InceptionXML."""
     moved = {}
     for stage in stages(name, corpus):
         before = {n: tensor.clone() for n, tensor in stage.learner.state_dict().items()}
@@ -271,7 +271,7 @@ def test_ignored_pairs_train_no_label(name: str, corpus: Corpus) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_ignored_pairs_train_no_cluster_of_one_label(name: str, corpus: Corpus) -> None:
-    """With as many clusters as labels, the level of clusters is one of labels too."""
+    """With as many clusters as labels, the cluster level is a label level too."""
     stage = next(stages(name, corpus, clusters=1000))
     assert stage.Y.shape[1] == stage.K
     point = int(np.flatnonzero(stage.ignore.any(1))[0])
@@ -297,7 +297,7 @@ def kept_logits(plain: Any, taken: list[Any]) -> Any:
 
 
 def test_the_second_phase_of_inceptionxml_lf_goes_on_with_what_the_first_has_learnt(corpus: Corpus) -> None:
-    """Clusters' classifiers begin again; the encoders of label texts and of the graph do not (paper 000, A.4)."""
+    """The clusters' classifiers restart; the encoders of label texts and of the graph do not (paper 000, A.4)."""
     found = []
     recipe: Any = longtail.recipe("inceptionxml-lf", **SETTINGS["inceptionxml-lf"])
     learner = recipe.network(recipe.read(corpus.train, corpus.labels, Run()), 0)
@@ -317,7 +317,7 @@ def test_the_second_phase_of_inceptionxml_lf_goes_on_with_what_the_first_has_lea
 
 
 def fitted(name: str, corpus: Corpus, **changed: Any) -> tuple[Any, Any, Any]:
-    """The model, and the network it was made of."""
+    """The model, and the network it was built from."""
     recipe: Any = longtail.recipe(name, **{**SETTINGS[name], "min_steps": 12, "steps": 36, "batch": 32, **changed})
     kept = []
     with pytest.MonkeyPatch.context() as patch:
@@ -334,7 +334,7 @@ def walked(scores: np.ndarray, graph: np.ndarray, k: int) -> np.ndarray:
 
 
 def scores_of(stage: Stage, tokens: Any, beta: float) -> np.ndarray:
-    """Of all labels (N, L), 0 for those that are no candidates."""
+    """Scores of all labels (N, L), 0 for labels that are not candidates."""
     features = stage.features_of(tokens)
     labels = expit(stage.logits(1, features))
     found = np.zeros_like(labels)

@@ -1,4 +1,4 @@
-"""The command line, end to end: what a person types and sees."""
+"""The command line, end to end: what a user types and sees."""
 
 import csv
 import gzip
@@ -326,7 +326,7 @@ def test_errors_help_and_have_exit_codes(data: Path, model: Path, tmp_path: Path
     assert "seed must be" in error_of(capsys, 2, "train", data, "--seed", 10**30)
     assert "--recipe xr-linear" in error_of(capsys, 2, "train", data, "--set", "neighbours=5")
     (tmp_path / "file").write_text("x")
-    assert "cannot be made" in error_of(capsys, 1, "train", data, "--out", tmp_path / "file" / "m")
+    assert "cannot be created" in error_of(capsys, 1, "train", data, "--out", tmp_path / "file" / "m")
     assert "has no dev part" in error_of(capsys, 2, "evaluate", model, data, "--part", "dev")
     assert "threads" in error_of(capsys, 2, "predict", model, "text", "--threads", 0)
     bad = tmp_path / "bad.jsonl"

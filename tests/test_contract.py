@@ -1,4 +1,4 @@
-"""What every recipe must do. A recipe joins by being registered; nothing here names one, but for the floor."""
+"""What every recipe must do. Registering a recipe adds it here; no recipe is named, except the baseline."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ def network(name: str) -> bool:
 
 
 def small(name: str) -> dict[str, Any]:
-    """What makes a recipe quick enough for very small corpora, if it is not by itself."""
+    """Settings that make a recipe fast enough for very small corpora, if its defaults are not."""
     if "small" not in recipes[name].presets:
         return {}
     return {"preset": "small", **({"batch": 128, "min_steps": 120} if network(name) else {})}
@@ -139,7 +139,7 @@ def test_same_seed_same_model(name: str, model: Model, corpus: Corpus) -> None:
 
 
 def test_ignored_pairs_are_no_positives(name: str) -> None:
-    """Whether Y holds an ignored pair or not makes no difference to what is learnt."""
+    """What is learnt does not depend on whether Y contains an ignored pair."""
     with_pairs = topic_corpus(ignore=True)
     train = with_pairs.train
     assert train.ignore is not None
@@ -152,7 +152,7 @@ def test_ignored_pairs_are_no_positives(name: str) -> None:
 
 
 def test_ignored_pairs_are_no_negatives(name: str) -> None:
-    """A text that is a label's own (item to item) must not speak against that label where the pair is ignored."""
+    """A text that is a label's own text (item to item) must not count against that label if the pair is ignored."""
     corpus = topic_corpus(points=200)
     texts = corpus.labels.texts
     assert texts is not None
@@ -338,7 +338,7 @@ def test_probabilities_need_a_validation_part(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def augments(name: str) -> None:
-    """Skips recipes that have no use for more training points."""
+    """Skip recipes that cannot use more training points."""
     if not augmentable(name):
         pytest.skip(f"{name} cannot be trained on label texts")
 
@@ -373,7 +373,7 @@ def test_the_same_seed_augments_alike(name: str, corpus: Corpus) -> None:
 
 @pytest.mark.usefixtures("augments")
 def test_an_augmented_training_ignores_what_is_ignored(name: str) -> None:
-    """The points of label texts come from what counts: an ignored pair in Y makes no difference to them either."""
+    """Points made from label texts ignore ignored pairs too: such a pair in Y makes no difference to them."""
     corpus = topic_corpus(ignore=True)
     blank = replace(corpus, train=replace(corpus.train, Y=corpus.train.truth()))
     a, b = (briefly(name, augment="gandalf").fit(data).predict(corpus.train.x, 5) for data in (corpus, blank))
@@ -402,7 +402,7 @@ def test_texts_that_are_needed_for_more_points_are_asked_for(name: str) -> None:
 
 @pytest.mark.usefixtures("augments")
 def test_labels_that_never_stand_together(name: str) -> None:
-    """The label graph is empty: every label text then has its own label alone."""
+    """The label graph is empty: every label text then has only its own label."""
     texts = {"a": "boat wind", "b": "pawn knight", "c": "telescope comet"}
     words = [["boat", "wind"], ["pawn", "knight"]]
     points = [f"{w[i % 2]} {w[(i + 1) % 2]} word{i}" for i in range(20) for w in words]

@@ -1,4 +1,4 @@
-"""Datasets: the one form of Y and ignore, whatever was given; and what is refused."""
+"""Datasets: Y and ignore always end up in one form; and what is refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N, L = 3, 4
 
 
 def matrix(entries: list[tuple[int, int, Any]], dtype: Any = np.float32) -> sp.csr_matrix:
-    """A CSR matrix that stores the entries as they come, in any order, twice, or as zeros."""
+    """A CSR matrix that stores the entries as given: in any order, with duplicates or zeros."""
     entries = sorted(entries, key=lambda entry: entry[0])
     indptr = np.searchsorted([row for row, _, _ in entries], np.arange(N + 1)).astype(np.int32)
     columns = np.array([column for _, column, _ in entries], np.int32)
@@ -42,7 +42,7 @@ def test_one_form_whatever_was_given(targets: Any, pairs: Any, kind: Any, other:
     data = dataset(Y, ignore)
     after = [a for m in (Y, ignore) for a in (m.data, m.indices, m.indptr)]
     assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(before, after, strict=True))
-    # the largest of what stands twice, no zeros, sorted
+    # the largest of duplicates, no zeros, sorted
     largest: dict[tuple[int, int], float] = {}
     for i, j, weight in targets:
         largest[i, j] = max(largest.get((i, j), 0), weight)

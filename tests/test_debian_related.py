@@ -160,7 +160,7 @@ def test_versions_sort_as_dpkg_sorts_them() -> None:
 
 
 def test_bundled_corpus_follows_the_same_rules() -> None:
-    """Its files have the figures of its README, and its split and filter pairs are what the script makes them."""
+    """Its files match the figures in its README; split and filter pairs are the same as the script's."""
     files = unpacked(BUNDLED)
     labels = [json.loads(line) for line in files["labels.jsonl.gz"].splitlines()]
     keys = [label["key"] for label in labels]

@@ -25,7 +25,7 @@ TRUTHS = st.sampled_from([0.0, 1.0]) | st.floats(0, 1, width=32)
 
 
 def ranking_of(scores: NDArray[np.float32], indices: NDArray[np.int32] | None = None, L: int | None = None) -> Ranking:
-    """Rows that are best first already; −inf are pads."""
+    """Build a ranking from rows that are already sorted best first; −inf means padding."""
     scores = np.asarray(scores, np.float32)
     if indices is None:
         indices = np.where(np.isfinite(scores), np.arange(scores.shape[1]), -1).astype(np.int32)
@@ -33,7 +33,7 @@ def ranking_of(scores: NDArray[np.float32], indices: NDArray[np.int32] | None = 
 
 
 def random_ranking(seed: int, N: int = 60, k: int = 12, L: int = 30) -> tuple[Ranking, sp.csr_matrix]:
-    """A ranking whose score and rank both say something, and the truth beside it; some rows are short."""
+    """A ranking whose score and rank are both informative, and its truth; some rows are short."""
     rng = np.random.default_rng(seed)
     scores = -np.sort(-rng.random((N, k)).round(2), axis=1).astype(np.float32)
     indices = np.stack([rng.permutation(L)[:k] for _ in range(N)]).astype(np.int32)
@@ -105,13 +105,13 @@ def test_platts_targets() -> None:
 
 @pytest.mark.parametrize("truth", [np.zeros(6), np.ones(6), (np.arange(6) < 3).astype(float)])
 def test_platt_where_scores_say_nothing(truth: NDArray[np.float64], caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing true, all true, or the contrary of the scores: finite, and never falling."""
+    """Nothing true, all true, or the opposite of the scores: the map is finite and never decreases."""
     made = fit_platt(np.arange(6.0), truth)
     p = made(np.array([-1e30, 0.0, 5.0, 1e30]))
     assert np.isfinite(p).all() and (np.diff(p) >= 0).all()
     constant = fit_platt(np.full(6, 2.0), truth)
     assert constant.a == 0 and np.allclose(constant(np.array([7.0])), smoothed(truth).mean())
-    assert "do not rise" in caplog.text
+    assert "higher scores do not mean more true labels" in caplog.text
 
 
 # --- what a decision does to a ranking ------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_the_order_never_changes(method: str, rows: list[list[float]], pads: int
     there = ranking.indices >= 0
     assert ((decided.scores >= 0) & (decided.scores <= 1))[there].all() and (decided.scores[~there] == -np.inf).all()
     assert all((np.diff(row[mask]) <= 0).all() for row, mask in zip(decided.scores, there, strict=True))
-    for k in (1, 2, 3):  # what stands behind a label does not change its probability
+    for k in (1, 2, 3):  # later labels do not change the probability of a label
         assert np.array_equal(Decision(MAPS[method]).apply(ranking.cut(k)).scores, decided.scores[:, :k])
 
 
@@ -232,9 +232,9 @@ def test_what_cannot_be_had_is_said(caplog: pytest.LogCaptureFixture) -> None:
     Y = sp.csr_matrix(np.array([[1, 0], [0, 0]], np.float32))
     curve = curve_of(Pairs.of(ranking, Y))
     assert choose(Rule("precision", 0.8), curve) == np.float32(0.9)
-    assert "no threshold has a precision of 0.8: the best there is, 0.500 with 1.00 labels a text" in caplog.text
+    assert "no threshold has a precision of 0.8: using the best one, 0.500 with 1.00 labels per text" in caplog.text
     assert choose(Rule("labels", 0.5), curve) == np.float32(0.9)
-    assert "no threshold keeps 0.5 labels a text or fewer" in caplog.text
+    assert "no threshold keeps 0.5 labels per text or fewer" in caplog.text
     nothing = curve_of(Pairs.of(ranking, sp.csr_matrix((2, 2), dtype=np.float32)))
     assert choose(Rule("f1"), nothing) == np.float32(0.9)
     assert "no suggested label is true" in caplog.text
@@ -243,7 +243,7 @@ def test_what_cannot_be_had_is_said(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_recall_counts_what_is_true_and_not_suggested() -> None:
-    """Two points; the second label is right half of the time. Were unsuggested labels not counted, one would do."""
+    """Two points; the second label is right half of the time. If unsuggested labels did not count, one would win."""
     ranking = ranking_of(np.array([[0.9, 0.5], [0.9, 0.5]]), np.array([[0, 1], [0, 1]], np.int32), 12)
     few = sp.csr_matrix(np.array([[1, 1] + [0] * 10, [1] + [0] * 11], np.float32))
     many = sp.csr_matrix(np.array([[1, 1] + [1] * 10, [1] + [0] * 11], np.float32))
@@ -332,7 +332,7 @@ def test_pads_in_the_middle_of_a_row_and_ignored_pairs() -> None:
 
 @pytest.mark.parametrize("method", ["isotonic", "platt"])
 def test_calibration_goes_by_rank_and_score(method: str) -> None:
-    """Truth here is score / rank: no map of the score alone could be right for the first and for the last."""
+    """The truth here is score / rank: no map of the score alone could be right for both the first and the last rank."""
     ranking, Y = random_ranking(1, N=4000)
     other, Z = random_ranking(2, N=4000)
     made = Decision(fit_calibration(Pairs.of(ranking, Y), method))

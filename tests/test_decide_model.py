@@ -1,4 +1,4 @@
-"""Decisions of whole models: in Python after the fact, on disk, and on the command line."""
+"""Decisions of whole models: fitted later in Python, on disk, and on the command line."""
 
 import json
 from dataclasses import replace
@@ -72,12 +72,12 @@ def test_what_calibrate_refuses(plain: Model, corpus: Corpus, caplog: pytest.Log
         longtail.calibrate(plain, dev, cut_off="best")
     with pytest.raises(ParameterError, match="must be a Dataset"):
         longtail.calibrate(plain, corpus)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=r"labels of shape \(40, 7\) given to a model of 6 labels"):
+    with pytest.raises(DataError, match=r"labels of shape \(40, 7\) do not fit a model with 6 labels"):
         longtail.calibrate(plain, replace(dev, Y=sp.csr_matrix((40, 7), dtype=np.float32), ignore=None))
-    with pytest.raises(DataError, match="no point to fit"):
+    with pytest.raises(DataError, match="no points to fit"):
         longtail.calibrate(plain, dev.take(np.arange(0)))
     longtail.calibrate(plain, corpus.train)
-    assert "the very data the model was trained on" in caplog.text
+    assert "the model was trained on this same data" in caplog.text
     longtail.calibrate(plain, dev)
     assert "only 40 points" in caplog.text
 
@@ -97,7 +97,7 @@ def test_features_too() -> None:
 
 
 def test_margins_as_scores() -> None:
-    """Scores far outside 0…1, as raw margins are, become probabilities all the same."""
+    """Scores far outside 0…1, such as raw margins, also become probabilities."""
     corpus = topic_corpus()
     model = longtail.recipe("xr-linear", post="none", calibration="platt").fit(corpus)
     assert corpus.test is not None
@@ -191,7 +191,7 @@ def test_damaged_decisions_are_refused(plain: Model, corpus: Corpus, tmp_path: P
 def test_an_engine_may_not_take_the_place_of_the_decision(plain: Model, tmp_path: Path) -> None:
     model = longtail.calibrate(plain, dev_of(topic_corpus()), "none")
     model.state = lambda: ({"decision.scores": np.zeros(3)}, {})  # type: ignore[attr-defined]
-    with pytest.raises(StoreError, match=r"'decision\.scores' of this model stands in the place of its decision"):
+    with pytest.raises(StoreError, match=r"'decision\.scores' of this model uses a name reserved for its decision"):
         model.save(tmp_path / "m")
 
 

@@ -1,4 +1,4 @@
-"""The exact search among dense vectors, against a full sort."""
+"""Exact search in dense vectors, against a full sort."""
 
 import numpy as np
 from hypothesis import given

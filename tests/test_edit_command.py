@@ -30,8 +30,8 @@ from longtail.linear.model import LinearModel
         ('\n\n{"text": "b"}', 3, "a label must have a key and a text"),
         ('{"key": 3, "text": "b"}', 1, "a label must have a key and a text"),
         ('{"key": "", "text": "b"}', 1, "must not be empty"),
-        ('{"key": "a", "text": "b"}\n{"key": "a", "text": "c"}', 2, "stands on line 1 already"),
-        ('{"key": "a", "text": "b"}\n{"key": "old", "text": "c"}', 2, "exists already"),
+        ('{"key": "a", "text": "b"}\n{"key": "a", "text": "c"}', 2, "already on line 1"),
+        ('{"key": "a", "text": "b"}\n{"key": "old", "text": "c"}', 2, "already exists"),
         ('{"key": "gone", "text": "b"}', 1, "was removed"),
     ],
 )
@@ -58,11 +58,11 @@ def test_files_of_keys_and_names(tmp_path: Path) -> None:
     path.write_text('{"old": "c", "new": "d"}\n')
     assert read_names(path, known) == {"c": "d"}
     for text, line, message in (
-        ("c\td\nc\te", 2, "line 1 already"),
-        ("c\td\nz\te", 2, "no label of this key"),
+        ("c\td\nc\te", 2, "already on line 1"),
+        ("c\td\nz\te", 2, "no label with this key"),
         ("c d", 1, "OLD<tab>NEW"),
         ('{"old": "c"}', 1, "'old' and 'new'"),
-        ("", None, "names no label"),
+        ("", None, "lists no labels"),
     ):
         path.write_text(text)
         with pytest.raises(DataError, match=message) as caught:
@@ -126,11 +126,11 @@ def test_the_command_end_to_end(
         (["add", "MODEL"], 2, "give either a file of labels"),
         (["add", "MODEL", "no-such-file"], 1, "cannot be opened"),
         (["add", "MODEL", "--key", "x"], 2, "--text"),
-        (["add", "MODEL", "--key", "label3", "--text", "x"], 2, "'label3' exists already"),
+        (["add", "MODEL", "--key", "label3", "--text", "x"], 2, "'label3' already exists"),
         (["remove", "MODEL"], 2, "remove needs either the keys"),
         (["remove", "MODEL", "label3x"], 2, "Did you mean 'label3'"),
         (["rename", "MODEL", "label3"], 2, "OLD and NEW"),
-        (["rename", "MODEL", "label3", "label4"], 2, "exists already"),
+        (["rename", "MODEL", "label3", "label4"], 2, "already exists"),
         (["rename", "MODEL", "label3", "x", "--overwrite"], 2, "--overwrite needs --out"),
         (["remove", "MODEL", "label3", "--out", "MODEL"], 1, "already contains a model; use --overwrite"),
         (["list", "no-such-model"], 1, "no-such-model"),
@@ -172,7 +172,7 @@ def test_of_edits_at_once_none_is_lost_in_silence(saved: Path) -> None:
     said = [edit.communicate(timeout=120)[1].decode() for edit in edits]
     made = [i for i, edit in enumerate(edits) if edit.returncode == 0]
     assert made
-    assert all("saved by another process" in said[i] for i in set(range(5)) - set(made))
+    assert all("another process has saved it" in said[i] for i in set(range(5)) - set(made))
     removed = longtail.load(saved).labels.removed
     assert removed is not None and removed.nonzero()[0].tolist() == made
 
@@ -190,5 +190,5 @@ def test_an_edit_between_load_and_save_is_not_lost(
 
     monkeypatch.setattr(LinearModel, "edit_labels", slow)
     assert main(["labels", "remove", str(saved), "label2"]) == 1
-    assert "saved by another process" in capsys.readouterr().err
+    assert "another process has saved it" in capsys.readouterr().err
     assert longtail.load(saved).labels.removed.nonzero()[0].tolist() == [1]  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Labels added, removed and renamed without retraining: nothing else moves, and new ones are found by their texts."""
+"""Labels added, removed and renamed without retraining: nothing else changes, and new ones are found by their texts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -175,7 +175,7 @@ def test_evaluate_after_adding_joins_by_key(plain: LinearModel, corpus: Corpus) 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_growing_a_tree_against_its_definition(data: st.DataObject) -> None:
-    """New labels stand at the end of their clusters; what others hold is theirs."""
+    """New labels come at the end of their clusters; the entries of other labels do not change."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     L, M, width = int(rng.integers(2, 30)), int(rng.integers(1, 12)), 9
     nodes = np.sort(rng.integers(0, 4, L))
@@ -305,13 +305,13 @@ def test_what_is_no_edit_is_refused(plain: LinearModel) -> None:
     for bad, message in (
         (Labels.of(list(labels.keys)[:-1], list(labels.texts)[:-1]), "keeps every label"),
         (replace(labels, texts=None), "have texts"),
-        (replace(labels, texts=Texts.of(["other", *list(labels.texts)[1:]])), "label 'label0' has another text"),
+        (replace(labels, texts=Texts.of(["other", *list(labels.texts)[1:]])), "label 'label0' has a different text"),
         (labels.with_counts(labels.counts + 1, labels.points), "counts"),
         (labels.remove(list(labels.keys)), "all 40 labels would be removed"),
     ):
         with pytest.raises(ParameterError, match=message):
             plain.edit_labels(bad)
-    with pytest.raises(ParameterError, match="'label1' exists already"):
+    with pytest.raises(ParameterError, match="'label1' already exists"):
         labels.add(["label1"], ["x"])
-    with pytest.raises(ParameterError, match="'label1' was removed and its key is kept; restore it"):
+    with pytest.raises(ParameterError, match="'label1' was removed, but its key is still reserved; restore it"):
         labels.remove(["label1"]).add(["label1"], ["x"])

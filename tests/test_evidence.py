@@ -1,4 +1,4 @@
-"""The parts of the harness that run nothing: names of runs, files of results, rules of verdicts."""
+"""The parts of the bench runner that run nothing: names of runs, result files, rules for verdicts."""
 
 import subprocess
 import sys
@@ -158,8 +158,8 @@ def test_a_torn_line_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": \n[1]\n{"a": 3}')
     with caplog.at_level("WARNING", "longtail"):
         assert read_lines(tmp_path / "a.jsonl") == [{"a": 1}, {"a": 3}]
-    assert "line 2: not whole" in caplog.text
-    assert "line 3: not whole" in caplog.text
+    assert "line 2: skipped, because it is incomplete" in caplog.text
+    assert "line 3: skipped, because it is incomplete" in caplog.text
 
 
 def test_the_later_line_counts_and_lines_of_others_are_left_alone(tmp_path: Path) -> None:

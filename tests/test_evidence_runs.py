@@ -1,4 +1,4 @@
-"""Runs as processes: what is recorded of those that end well, fail, are killed or take too long; never one twice."""
+"""Runs as processes: what is recorded if they succeed, fail, are killed or take too long; no run is repeated."""
 
 import os
 import signal
@@ -133,7 +133,7 @@ def test_a_run_that_kills_itself_is_recorded_as_killed(bench: Bench, monkeypatch
 
 @pytest.fixture(scope="module")
 def slow() -> tuple[Trial, Path]:
-    """A run of minutes."""
+    """A run that takes minutes."""
     corpora = Corpora()
     digest = corpora.get("debian-related").digest
     system = System.of("xr-linear", {"trees": 100})
@@ -183,7 +183,7 @@ def test_a_run_does_not_outlive_the_bench(slow: tuple[Trial, Path]) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not asked for its end yet does not."""
+    """Whether a process is running; a zombie process does not count."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -265,7 +265,7 @@ def test_a_run_made_again_with_other_figures_counts_anew(bench: Bench, caplog: p
 
 
 def test_a_difference_is_of_runs_as_they_are(bench: Bench) -> None:
-    """Made again elsewhere, a run may have other figures: a difference drawn before tells of what is no more."""
+    """Repeated elsewhere, a run may have other scores: a difference computed before is then out of date."""
     a, b = ([trial] for trial in beams(bench, 1, 10))
     bench.run("topics", [*a, *b])
     drawn = compare_runs(bench, "topics", a, b)

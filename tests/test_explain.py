@@ -27,7 +27,7 @@ SMALL = {"leaf_size": 2, "branching": 2}
 
 
 def random_weights(rng: np.random.Generator, D: int, K: int) -> tuple[np.ndarray, Weights]:
-    """Weights (D + 1, K) of K nodes, dense and as the solver gives them."""
+    """Weights (D + 1, K) of K nodes, dense and in the solver's form."""
     W = (rng.normal(size=(D + 1, K)) * (rng.random((D + 1, K)) < 0.5)).astype(np.float32)
     columns = sp.csc_matrix(W)
     return W, Weights(columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data)

@@ -57,7 +57,7 @@ def test_plain_uris_more_tabs_and_no_subjects(tmp_path: Path, caplog: pytest.Log
         ("text\tlabels\na title\t<http://example.org/1>\n", "table"),
         ("text\turi\nx\thttp://example.org/1\n", "table"),
         ("text\ttags\nx\ta;b\n", "table"),
-        (VOCAB, "table"),  # a vocabulary is no corpus
+        (VOCAB, "table"),  # a vocabulary is not a corpus
         ("no tab at all\n", "table"),
         ("", "table"),
     ],
@@ -92,7 +92,7 @@ def test_vocabulary_is_checked(tmp_path: Path) -> None:
     for content, problem in [
         ("", "empty"),
         (VOCAB + VOCAB, "a key twice"),
-        (VOCAB + "networking\n", "must begin with a URI"),
+        (VOCAB + "networking\n", "must start with a URI"),
         (f"<{Q1}>\tnetworking\n", "not in the label list"),
     ]:
         vocab.write_text(content)
@@ -101,6 +101,6 @@ def test_vocabulary_is_checked(tmp_path: Path) -> None:
     vocab.unlink()
     (tmp_path / "a-vocab.tsv").write_text(VOCAB)
     (tmp_path / "b-vocab.tsv").write_text(VOCAB)
-    with pytest.raises(DataError, match="several vocabularies") as caught:
+    with pytest.raises(DataError, match="more than one vocabulary") as caught:
         read(tmp_path)
     assert caught.value.found == ["a-vocab.tsv", "b-vocab.tsv"]

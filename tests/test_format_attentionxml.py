@@ -75,7 +75,7 @@ def test_blank_lines_crlf_marks_and_unicode(tmp_path, caplog):
     assert rows(corpus.train, corpus.labels) == [["b", "é\u00a0x"], [], ["b"], ["c"]]  # cut at ASCII blanks only
     assert "an empty text was kept: 2 time(s), the first in train_texts.txt, line 2" in caplog.text
     assert "a point without labels was kept: 1 time(s), the first in train_labels.txt, line 2" in caplog.text
-    assert "a label stood twice in one line and was counted once: 1 time(s)" in caplog.text
+    assert "a label was repeated in one line and is counted once: 1 time(s)" in caplog.text
 
 
 def test_texts_and_labels_of_different_length(tmp_path):
@@ -110,7 +110,7 @@ def test_nothing_in_it(tmp_path):
         read(folder)
     assert caught.value.where.name == "train_labels.txt"
     folder = files(tmp_path / "b", train_texts__txt="a\n")
-    with pytest.raises(DataError, match="holds no training part"):
+    with pytest.raises(DataError, match="has no training part"):
         read(folder, format="attentionxml")
 
 

@@ -1,4 +1,4 @@
-"""fastText lines: labels anywhere, what the text is, and what is told apart from it."""
+"""fastText lines: labels anywhere, what the text is, and how other formats are told apart."""
 
 from __future__ import annotations
 

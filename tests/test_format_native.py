@@ -1,4 +1,4 @@
-"""The native corpus: opens in milliseconds, mapped, equal to what was written; damaged folders are refused."""
+"""The native corpus: opens in milliseconds, memory-mapped, equal to what was written; damaged folders are refused."""
 
 import json
 import time
@@ -22,7 +22,7 @@ from longtail.store import npy
 
 
 def csr(N, width, a_row, rng):
-    """About `a_row` entries a row, anywhere."""
+    """About `a_row` entries per row, at random places."""
     columns = rng.integers(0, width, N * a_row)
     matrix = sp.csr_matrix(
         (np.full(len(columns), 0.25, np.float32), columns, np.arange(N + 1) * a_row), shape=(N, width)
@@ -133,7 +133,7 @@ def test_a_model_folder_is_not_a_corpus(tmp_path):
     write(made(20, 5), tmp_path / "out", "native")
     told = manifest(tmp_path / "out") | {"format": "longtail-model"}
     (tmp_path / "out" / native.MANIFEST).write_text(json.dumps(told))
-    with pytest.raises(StoreError, match="'longtail-model', but should be of 'longtail-corpus'"):
+    with pytest.raises(StoreError, match="'longtail-model', but should be in format 'longtail-corpus'"):
         read(tmp_path / "out")
     with pytest.raises(StoreError, match="no corpus in it"):
         (tmp_path / "empty").mkdir()

@@ -157,7 +157,11 @@ def test_repeated_and_zero_entries_are_mended_and_said(tmp_path, caplog):
         corpus = read(folder)
     assert dense(corpus.train.Y) == [[1, 0, 0.5], [0, 1, 0]] and corpus.train.Y.nnz == 3
     assert dense(corpus.train.features) == [[1, 0, 0.75], [0, 1, 0]]
-    for what in ("a label stood twice in one row", "a label stored with weight 0", "a feature stood twice in one row"):
+    for what in (
+        "a label was repeated in one row",
+        "a label stored with weight 0",
+        "a feature was repeated in one row",
+    ):
         assert what in caplog.text
 
 
@@ -184,7 +188,7 @@ def test_what_does_not_fit(tmp_path):
     expected = "X.trn.npz counts 2 features, but X.tst.npz counts 1"
     assert problem(**{"X.trn.npz": X, "Y.trn.npz": Y}, **narrow) == expected
     assert "neither texts nor features" in problem(**{"Y.trn.npz": Y})
-    assert "holds no training part" in problem(**{"Y.tst.npz": Y, "X.tst.npz": X})
+    assert "has no training part" in problem(**{"Y.tst.npz": Y, "X.tst.npz": X})
 
 
 # --- text2text ----------------------------------------------------------------------------------------------------
@@ -217,10 +221,10 @@ def test_text2text_file(tmp_path):
 @pytest.mark.parametrize(
     "line, problem, found",
     [
-        (b"3\tx", "a label index lies outside 0 … 2", 3),
-        (b"-1\tx", "a line must hold label numbers joined by commas, a TAB, and a text", "-1\tx"),
-        (b"0;1\tx", "a line must hold label numbers joined by commas, a TAB, and a text", "0;1\tx"),
-        (b"0,1", "a line must hold label numbers joined by commas, a TAB, and a text", "0,1"),
+        (b"3\tx", "a label index is outside 0 … 2", 3),
+        (b"-1\tx", "a line must consist of label numbers joined by commas, a TAB, and a text", "-1\tx"),
+        (b"0;1\tx", "a line must consist of label numbers joined by commas, a TAB, and a text", "0;1\tx"),
+        (b"0,1", "a line must consist of label numbers joined by commas, a TAB, and a text", "0,1"),
         (b"0\t\xff", "invalid UTF-8 at byte 3 of the line", b"0\t\xff"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The layouts of the Extreme Classification Repository, as they lie on disk; and what bad input does."""
+"""The layouts of the Extreme Classification Repository as they are on disk; and how bad input is handled."""
 
 import gzip
 import logging
@@ -39,7 +39,7 @@ def json_lines(*objects):
 
 
 def refused(path, problem, *, name=None, line=None, found=None, **options):
-    """The DataError that reading gives, checked for file, line and what was found."""
+    """The DataError that reading raises, checked for file, line and the value found."""
     with pytest.raises(DataError) as caught:
         read(path, **options)
     error = caught.value
@@ -114,7 +114,7 @@ def test_one_file_with_splits(tmp_path):
     corpus = read(folder)
     assert dense(corpus.train.Y) == [[0, 0, 0, 1], [1, 0, 1, 0]] and dense(corpus.test.features) == [[0, 2, 0, 0, 0]]
     (folder / "bibtex_tstSplit.txt").write_text("2\n4\n")
-    refused(folder, "a split must name points from 1 to 3", name="bibtex_tstSplit.txt", line=2, found=b"4")
+    refused(folder, "a split must list points from 1 to 3", name="bibtex_tstSplit.txt", line=2, found=b"4")
 
 
 def test_byte_order_mark_crlf_tabs_and_blanks(tmp_path):
@@ -132,15 +132,15 @@ def test_rows_without_labels_or_features(tmp_path):
 
 
 BAD_ROWS = [
-    ("0,4 0:1", "a label index lies outside 0 … 3", "4"),
-    ("0,-1 0:1", "a label index lies outside 0 … 3", "-1"),
-    ("0,99999999999999999999 0:1", "a label index lies outside 0 … 3", "99999999999999999999"),
+    ("0,4 0:1", "a label index is outside 0 … 3", "4"),
+    ("0,-1 0:1", "a label index is outside 0 … 3", "-1"),
+    ("0,99999999999999999999 0:1", "a label index is outside 0 … 3", "99999999999999999999"),
     ("a,1 0:1", "a label index must be a whole number", "a"),
     ("1.5 0:1", "a label index must be a whole number", "1.5"),
     ("0,,1 0:1", "a label index must be a whole number", ""),
     ("0, 0:1", "a label index must be a whole number", "0,"),
-    ("0 5:1", "a feature index lies outside 0 … 4", "5:1"),
-    ("0 -1:1", "a feature index lies outside 0 … 4", "-1:1"),
+    ("0 5:1", "a feature index is outside 0 … 4", "5:1"),
+    ("0 -1:1", "a feature index is outside 0 … 4", "-1:1"),
     ("0 x:1", "a feature index must be a whole number", "x:1"),
     ("0 :1", "a feature index must be a whole number", ":1"),
     ("0 1", "a feature has no value", "1"),
@@ -153,9 +153,9 @@ BAD_ROWS = [
     ("0 1:infinity", "the value of a feature is not finite", "1:infinity"),
     ("0 1:1e39", "the value of a feature is not finite", "1:1e39"),
     ("0 1:3e38 1:3e38", "the value of a feature is not finite", "0 1:3e38 1:3e38"),
-    ("0 1:1.5abc", "something follows the value of a feature", "1:1.5abc"),
-    ("0 1:1:2", "something follows the value of a feature", "1:1:2"),
-    ("0 1:1e", "something follows the value of a feature", "1:1e"),
+    ("0 1:1.5abc", "there is extra text after the value of a feature", "1:1.5abc"),
+    ("0 1:1:2", "there is extra text after the value of a feature", "1:1:2"),
+    ("0 1:1e", "there is extra text after the value of a feature", "1:1e"),
     ("0 1:1 \x00", "a feature index must be a whole number", "\x00"),
     ("0 1:1 é:1", "a feature index must be a whole number", "é:1"),
 ]
@@ -184,11 +184,11 @@ def test_all_rows_bad(tmp_path):
 @pytest.mark.parametrize(
     "text, problem, found",
     [
-        ("4 5 4\n" + TRAIN[6:], "the header says 4 points, but the file holds 3 rows", None),
-        ("2 5 4\n" + TRAIN[6:], "the header says 2 points, but the file holds 3 rows", None),
-        ("3 5\n" + TRAIN[6:], "the first line must hold 3 whole numbers (points, features, labels)", b"3 5"),
-        (TRAIN[6:], "the first line must hold 3 whole numbers", b"0,2 0:0.5 3:1.25"),
-        ("3 5 -4\n" + TRAIN[6:], "the first line must hold 3 whole numbers", b"3 5 -4"),
+        ("4 5 4\n" + TRAIN[6:], "the header says 4 points, but the file has 3 rows", None),
+        ("2 5 4\n" + TRAIN[6:], "the header says 2 points, but the file has 3 rows", None),
+        ("3 5\n" + TRAIN[6:], "the first line must contain 3 whole numbers (points, features, labels)", b"3 5"),
+        (TRAIN[6:], "the first line must contain 3 whole numbers", b"0,2 0:0.5 3:1.25"),
+        ("3 5 -4\n" + TRAIN[6:], "the first line must contain 3 whole numbers", b"3 5 -4"),
         ("0 5 4\n", "the header says that there are no points", b"0 5 4"),
         ("1 5 4000000000\n\n", "the header counts more than 2,147,483,646 features or labels", b"1 5 4000000000"),
         ("1 5 0\n 1:1\n", "the header says that there are no labels", None),
@@ -203,7 +203,7 @@ def test_wrong_headers(tmp_path, text, problem, found, mode):
 def test_too_many_rows_over_many_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr("longtail.data.parse.lines.CHUNK", 16)
     folder = files(tmp_path / "a", train__txt="5 5 4\n" + "1 2:1\n" * 20 + "\n" * 7)
-    refused(folder, "the header says 5 points, but the file holds 2", line=1)
+    refused(folder, "the header says 5 points, but the file has 2", line=1)
     folder = files(tmp_path / "a", train__txt="20 5 4\n" + "1 2:1\n" * 20 + "\n \r\n" * 7)
     assert len(read(folder).train) == 20
 
@@ -218,7 +218,7 @@ def test_bad_rows_over_many_blocks(tmp_path, monkeypatch):
     rows = [f"{i % 4} {i % 5}:{i + 1}" for i in range(30)]
     rows[13] = rows[22] = "9 0:1"
     folder = files(tmp_path / "a", train__txt="30 5 4\n" + "\n".join(rows) + "\n")
-    refused(folder, "a label index lies outside 0 … 3", name="train.txt", line=15, found="9")
+    refused(folder, "a label index is outside 0 … 3", name="train.txt", line=15, found="9")
     data = read(folder, on_bad_line="skip").train
     kept = [i for i in range(30) if i not in (13, 22)]
     assert data.Y.indices.tolist() == [i % 4 for i in kept] and data.features.data.tolist() == [i + 1 for i in kept]
@@ -244,9 +244,9 @@ def test_repeated_labels_and_features_are_merged_and_said(tmp_path, caplog):
         corpus = read(folder)
     assert dense(corpus.train.Y)[1] == [0, 1, 0, 1] and dense(corpus.train.features)[1] == [1, 0, 1, 0, 0]
     assert (
-        "a label stood twice in one line and was counted once: 2 time(s), the first in train.txt, line 3" in caplog.text
+        "a label was repeated in one line and is counted once: 2 time(s), the first in train.txt, line 3" in caplog.text
     )
-    assert "a feature stood twice in one line and its values were added up: 2 time(s)" in caplog.text
+    assert "a feature was repeated in one line and its values are added up: 2 time(s)" in caplog.text
     assert corpus.train.Y.has_sorted_indices and corpus.train.features.indices.tolist() == [0, 0, 2]
 
 
@@ -296,7 +296,7 @@ def nearest_float32(text: str) -> float | None:
 
 
 def half_way(m: int, e: int, more: str) -> str:
-    """The number half-way between two float32, or just above it: too little for a double to tell."""
+    """The number half-way between two float32 values, or slightly above it: too little for a double to see."""
     exact = format(Decimal((2 * m + 1) * 2.0**e), "f")
     return f"{exact if '.' in exact else exact + '.0'}00000000000000000000{more}"
 
@@ -475,7 +475,7 @@ def test_weights_outside_the_unit_interval(tmp_path, weight):
 
 def test_label_indices_of_a_matrix(tmp_path):
     folder = files(tmp_path / "a", trn_X_Y__txt="2 2\n0:1\n2:1\n", trn_X__txt="a\nb\n")
-    refused(folder, "a label index lies outside 0 … 1", name="trn_X_Y.txt", line=3, found="2:1")
+    refused(folder, "a label index is outside 0 … 1", name="trn_X_Y.txt", line=3, found="2:1")
 
 
 def test_a_bad_row_of_one_file_leaves_both(tmp_path, caplog):
@@ -490,7 +490,7 @@ def test_a_bad_row_of_one_file_leaves_both(tmp_path, caplog):
         corpus = read(folder, on_bad_line="skip")
     assert list(corpus.train.texts) == ["one", "four"] and dense(corpus.train.Y) == [[1, 0], [0.75, 0]]
     assert dense(corpus.train.ignore) == [[False, False], [False, True]]
-    assert "skipped 2 bad line(s)" in caplog.text and "a label stood twice in one line" in caplog.text
+    assert "skipped 2 bad line(s)" in caplog.text and "a label was repeated in one line" in caplog.text
 
 
 def test_invalid_utf8(tmp_path):
@@ -567,12 +567,12 @@ def test_an_absurd_number_is_no_label(tmp_path, skip):
     points = [point(ind=[i % 50]) for i in range(300)]
     folder = files(tmp_path / "Cat", trn__json=json_lines(*points, point(ind=[1, 2_000_000_000]), *points))
     options = {"on_bad_line": "skip"} if skip else {}
-    refused(folder, "at most 1,060,199 is believed", name="trn.json", line=301, found=2_000_000_000, **options)
+    refused(folder, "at most 1,060,199 is accepted", name="trn.json", line=301, found=2_000_000_000, **options)
     folder = files(tmp_path / "far", trn__json=json_lines(*points, point(ind=[1_030_099])))
     keys = read(folder).labels.keys
     assert len(keys) == 1_030_100 and keys[-1] == "1030099"
     files(folder, tst__json=json_lines(point(ind=[1_030_201])))  # of 301 + 1 occurrences
-    refused(folder, "at most 1,030,199 is believed", name="tst.json", line=1, found=1_030_201)
+    refused(folder, "at most 1,030,199 is accepted", name="tst.json", line=1, found=1_030_201)
 
 
 def test_labels_of_a_skipped_point_are_not_counted(tmp_path):
@@ -605,8 +605,8 @@ def test_one_json_file_and_fields_by_name(tmp_path):
 @pytest.mark.parametrize(
     "bad, problem, found",
     [
-        (point(ind=[2]), "a label index lies outside 0 … 1", 2),
-        (point(ind=[-1]), "a label index lies outside 0 … 1", -1),
+        (point(ind=[2]), "a label index is outside 0 … 1", 2),
+        (point(ind=[-1]), "a label index is outside 0 … 1", -1),
         (point(rel=[1.5]), "a label's weight must be above 0 and at most 1", 1.5),
         (point(rel=[0]), "a label's weight must be above 0 and at most 1", 0.0),
         (point(rel=[1, 1]), "'target_rel' must be a list of 1 numbers, one for each label", [1, 1]),
@@ -626,12 +626,12 @@ def test_a_label_that_stands_twice_in_json(tmp_path, caplog):
     folder = files(tmp_path / "a", trn__json=json_lines(point(ind=[1, 0, 1], rel=[0.5, 1, 0.75])), lbl__json=LABELS)
     with caplog.at_level(logging.WARNING, "longtail"):
         assert dense(read(folder).train.Y) == [[1, 0.75]]
-    assert "a label stood twice in one line and was counted once" in caplog.text
+    assert "a label was repeated in one line and is counted once" in caplog.text
 
 
 def test_label_lists(tmp_path, caplog):
     folder = files(tmp_path / "a", trn__json=json_lines(point()), lbl__json=json_lines({"uid": "x"}, {"uid": "x"}))
-    refused(folder, "the label list holds a key twice", name="lbl.json", found="x")
+    refused(folder, "the label list contains a key twice", name="lbl.json", found="x")
     files(folder, lbl__json=b'{"uid": "a"}\n{"uid": \n')
     for mode in ("error", "skip"):
         refused(folder, "not valid JSON", name="lbl.json", line=2, found=b'{"uid": ', on_bad_line=mode)
@@ -643,12 +643,14 @@ def test_label_lists(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "longtail"):
         labels = read(folder).labels
     assert list(labels.keys) == ["0", "7", "z"] and list(labels.texts) == ["first", "", "c"]
-    assert "a label without uid has its row in the list as key: 1 time(s), the first in lbl.json, line 1" in caplog.text
+    assert (
+        "a label without uid uses its row in the list as key: 1 time(s), the first in lbl.json, line 1" in caplog.text
+    )
 
 
 def test_truncated_json(tmp_path):
     folder = files(tmp_path / "a", trn__json=b"", lbl__json=LABELS)
-    refused(folder, "the file holds no point", name="trn.json")
+    refused(folder, "the file has no points", name="trn.json")
     (folder / "trn.json").unlink()
     whole = gzip.compress(json_lines(*(point(title=str(i * 7919), ind=[i % 2]) for i in range(3000))))
     (folder / "trn.json.gz").write_bytes(whole[: len(whole) // 2])
@@ -666,7 +668,7 @@ def test_what_is_not_of_the_repository(tmp_path):
     )
     assert not repository.matches(folder) and detect(folder).name == "jsonl"
     files(folder, trn__json=json_lines(point()))
-    assert detect(folder).name == "jsonl"  # a folder of JSON lines stays one, whatever else lies there
+    assert detect(folder).name == "jsonl"  # a folder of JSON lines stays one, whatever other files it has
     for text in (
         "__label__x a\n",
         "1 2 3\n__label__x 4\n",
@@ -681,4 +683,4 @@ def test_what_is_not_of_the_repository(tmp_path):
 
 def test_nothing_to_read(tmp_path):
     folder = files(tmp_path / "a", readme__md="hello")
-    refused(folder, "holds none of the repository's training files", found=["readme.md"], format="repository")
+    refused(folder, "has none of the repository's training files", found=["readme.md"], format="repository")

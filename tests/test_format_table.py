@@ -174,7 +174,7 @@ def test_blanks_in_labels_are_never_guessed(tmp_path: Path) -> None:
 def test_a_separator_that_first_stands_after_the_sample_is_not_overlooked(tmp_path: Path) -> None:
     rows = "".join(f"x,label{i}\n" for i in range(5000))
     path = write(tmp_path / "x.csv", f"text,tags\n{rows}y,a;b\n")
-    with pytest.raises(DataError, match="holds ';'") as caught:
+    with pytest.raises(DataError, match="contains ';'") as caught:
         read(path)
     assert caught.value.line == 5002
 
@@ -192,7 +192,7 @@ def test_the_first_thousand_cells_count_however_large_the_rows_are(tmp_path: Pat
     corpus = read(write(tmp_path / "x.csv", f"text,tags\n{rows}"))
     assert points(corpus)[990][1] == ["a", "b"] and points(corpus)[0][1] == ["c"]
     rows = "".join(f"{long},{'a;b' if i == 1001 else 'c'}\n" for i in range(1500))
-    with pytest.raises(DataError, match="holds ';'") as caught:
+    with pytest.raises(DataError, match="contains ';'") as caught:
         read(write(tmp_path / "x.csv", f"text,tags\n{rows}"))
     assert caught.value.line == 1003
 
@@ -214,7 +214,7 @@ def test_cells_are_looked_at_over_chunks_until_there_are_enough(
     monkeypatch.setattr("longtail.data.parse.columns.SAMPLE", 201)
     assert [row for _, row in points(read(path))] == expected
     monkeypatch.setattr("longtail.data.parse.columns.SAMPLE", 200)
-    with pytest.raises(DataError, match="holds ';'"):
+    with pytest.raises(DataError, match="contains ';'"):
         read(path)
 
 
@@ -228,7 +228,7 @@ def test_separators_of_several_characters_and_tab(tmp_path: Path) -> None:
 
 def test_a_cell_that_is_no_list_among_lists(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", 'text,tags\nx,"[""a""]"\n' + 'y,"[""b""]"\n' * 2000 + "z,c\nw,[3.5]\n")
-    with pytest.raises(DataError, match="does not hold a list") as caught:
+    with pytest.raises(DataError, match="is not a list of labels, but the first cells are") as caught:
         read(path)
     assert caught.value.line == 2003 and caught.value.found == "c"
     assert len(read(path, on_bad_line="skip").train) == 2001
@@ -423,7 +423,7 @@ def test_parquet_what_is_refused(tmp_path: Path) -> None:
         return caught.value
 
     assert "int64" in str(refused({"text": [1, 2], "tags": ["a", "b"]}, "column 'text' must be text"))
-    assert "double" in str(refused({"text": ["x"], "tags": [1.5]}, "must hold labels"))
+    assert "double" in str(refused({"text": ["x"], "tags": [1.5]}, "must contain labels"))
     error = refused({"text": ["x", "y"], "tags": [["a"], ["b", None]]}, "null")
     assert error.line == 2 and error.found == ["b", None]
     assert refused({"text": ["x", "y"], "tags": [[1], [2, -3]]}, "at least 0").found == -3

@@ -1,4 +1,4 @@
-"""`corpus_from_lists`: what a Python program holds, as a corpus."""
+"""`corpus_from_lists`: a corpus from Python objects."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_matrix() -> None:
     matrix = sp.coo_matrix(([1, 0.5, 0, 1], ([0, 0, 1, 2], [2, 0, 1, 3])), shape=(3, 5))
     corpus = corpus_from_lists(TEXTS, matrix)
     assert list(corpus.labels.keys) == ["0", "1", "2", "3", "4"]
-    assert corpus.train.Y.nnz == 3  # a stored zero is no label
+    assert corpus.train.Y.nnz == 3  # a stored zero is not a label
     assert corpus.train.Y.toarray()[0].tolist() == [0.5, 0, 1, 0, 0]
     assert corpus_from_lists(TEXTS, sp.csr_array(np.eye(3, dtype=bool))).train.Y.nnz == 3
 
@@ -106,8 +106,8 @@ ROWS = [["a"], ["b"], ["c"]]
         (["one", "two", 3.5], ROWS, {}, "item 2 is 3.5"),
         (None, ROWS, {}, "texts must be a list of strings; got None"),
         (np.eye(3), ROWS, {}, "texts must be a list of strings; item 0"),
-        (TEXTS, ["a", "b", "c"], {}, r"item 0 is 'a': wrap it, \[label\]"),
-        (TEXTS, [1, 2, 3], {}, r"item 0 is 1: wrap it"),
+        (TEXTS, ["a", "b", "c"], {}, r"item 0 is 'a': if each text has one label, wrap it in a list: \[label\]"),
+        (TEXTS, [1, 2, 3], {}, r"item 0 is 1: if each text has one label, wrap it"),
         (TEXTS, "abc", {}, "labels must be a list"),
         (TEXTS, None, {}, "labels must be a list"),
         (TEXTS, [["a"], None, ["b"]], {}, "item 1 is None"),

@@ -88,7 +88,7 @@ def test_symmetric_is_the_mean_of_both_ways(Y: sp.csr_matrix, threshold: float, 
 
 
 def reachable(Y: sp.csr_matrix, start: int, head: int) -> set[int]:
-    """Labels that a walk from `start` may meet."""
+    """Labels that a walk from `start` can visit."""
     there = Y.toarray() > 0
     there[:, there.sum(0) > head] = False
     seen, todo = set(), [start]
@@ -120,7 +120,7 @@ def test_walks_keep_to_their_rules(Y: sp.csr_matrix, top: int, head: int, restar
 
 
 def visits(Y: sp.csr_matrix, hops: int, restart: float, head: int) -> np.ndarray:
-    """The expected visits of each walk: Σ_h of where hop h ends, which begins at home with probability `restart`."""
+    """The expected visits of each walk: Σ_h of where hop h ends; a hop restarts at home with probability `restart`."""
     there = (Y.toarray() > 0).astype(float)
     frequency = there.sum(0)
     there[:, frequency > head] = 0

@@ -1,4 +1,4 @@
-"""InceptionXML's encoder against its formulas written out, and what a training needs of it."""
+"""InceptionXML's encoder against its formulas written out, and what training needs from it."""
 
 import math
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ EXPERTS = ((4, 0), (8, 2), (16, 6))
 
 @pytest.fixture(autouse=True)
 def _seeded() -> Iterator[None]:
-    """One thread: two that wait for each other in such small sums take long on a busy machine."""
+    """One thread: two threads that wait for each other in such small sums are slow on a busy machine."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -31,7 +31,7 @@ def numbers(tensor: torch.Tensor) -> np.ndarray:
 
 
 def stirred(module: torch.nn.Module) -> torch.nn.Module:
-    """In eval mode, with nothing at 0 or 1 where a mistake would not show."""
+    """In eval mode, with no parameter at 0 or 1, where a mistake would not be visible."""
     for parameter in module.parameters():
         if parameter.ndim < 2:
             torch.nn.init.normal_(parameter, 0.5, 0.3)
@@ -196,7 +196,7 @@ def test_same_seed_same_training(routed: bool) -> None:
 
 @pytest.mark.parametrize("routed", [False, True])
 def test_it_learns_and_every_parameter_takes_part(routed: bool) -> None:
-    """Texts differ in the order of their words alone; a linear map of each task tells which came first."""
+    """Texts differ only in the order of their words; a linear map of each task tells which came first."""
     encoder = Inception(64, 4, routed=routed, word_dropout=0, map_dropout=0, hidden_dropout=0)
     begun = {name: parameter.detach().clone() for name, parameter in encoder.named_parameters()}
     heads = torch.nn.ModuleDict({task: torch.nn.Linear(width, 1) for task, width in encoder.widths.items()})

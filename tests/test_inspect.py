@@ -1,4 +1,4 @@
-"""`longtail inspect`: statistics against literal counts, what is shown of them, and the corner cases."""
+"""`longtail inspect`: statistics against literal counts, their display, and special cases."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_features_have_columns_instead_of_words() -> None:
 def test_everything_can_be_shown(corpus: Corpus, width: int) -> None:
     lines = shown(corpus, width).splitlines()
     assert max(map(len, lines)) <= width
-    assert "\x1b" not in "".join(lines)  # neither colours, where there is no terminal, nor what a text smuggles in
+    assert "\x1b" not in "".join(lines)  # no colours without a terminal, and no control codes from a text
     assert corpus_page(statistics_of(corpus)).endswith("</html>\n")
 
 

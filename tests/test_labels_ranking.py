@@ -33,16 +33,16 @@ def test_add_appends_and_leaves_the_old_alone() -> None:
 
 
 def test_add_refuses() -> None:
-    with pytest.raises(ParameterError, match="'b' exists already"):
+    with pytest.raises(ParameterError, match="'b' already exists"):
         ABC.add(["x", "b"], ["", ""])
-    with pytest.raises(ParameterError, match="the labels here have texts"):
+    with pytest.raises(ParameterError, match="these labels have texts"):
         ABC.add(["x"])
-    with pytest.raises(ParameterError, match="the labels here have no texts"):
+    with pytest.raises(ParameterError, match="these labels have no texts"):
         Labels.of(["a"]).add(["b"], ["Beta"])
     with pytest.raises(DataError, match="a key twice") as caught:
         ABC.add(["x", "x"], ["", ""])
     assert caught.value.found == "x"
-    with pytest.raises(DataError, match="texts of 4 labels given for 5 keys"):
+    with pytest.raises(DataError, match="got texts of 4 labels for 5 keys"):
         ABC.add(["x", "y"], ["one only"])
 
 
@@ -62,9 +62,9 @@ def test_rename_keeps_the_index() -> None:
     assert list(swapped.keys) == ["b", "a", "c"] and swapped.index("b") == 0
     assert list(swapped.texts or []) == ["Alpha", "Beta", "Gamma"]
     assert ABC.rename({"c": "new"}).index("new") == 2
-    with pytest.raises(ParameterError, match="'a' cannot be renamed: label 'c' exists already"):
+    with pytest.raises(ParameterError, match="'a' cannot be renamed: label 'c' already exists"):
         ABC.rename({"a": "c"})
-    with pytest.raises(ParameterError, match="label 'c' was removed and its key is kept; restore it"):
+    with pytest.raises(ParameterError, match="label 'c' was removed, but its key is still reserved; restore it"):
         ABC.remove(["c"]).rename({"a": "c"})
     with pytest.raises(DataError, match="a key twice"):
         ABC.rename({"a": "new", "b": "new"})
@@ -82,9 +82,9 @@ def test_index_suggests_the_nearest() -> None:
 def test_of_and_lengths_are_checked() -> None:
     with pytest.raises(DataError, match="a key twice"):
         Labels.of(["a", "b", "a"])
-    with pytest.raises(DataError, match="texts of 1 labels given for 2 keys"):
+    with pytest.raises(DataError, match="got texts of 1 labels for 2 keys"):
         Labels.of(["a", "b"], ["x"])
-    with pytest.raises(DataError, match="counts of 3 labels given for 2 keys"):
+    with pytest.raises(DataError, match="got counts of 3 labels for 2 keys"):
         Labels.of(["a", "b"]).with_counts(np.zeros(3), 5)
     assert repr(ABC) == "Labels(3, with text)"
 
@@ -134,11 +134,11 @@ def best(row: dict[int, float], k: int) -> Row:
 
 
 def content(ranking: Ranking) -> list[Row]:
-    """(label, score) of each row; checks the form of pads on the way."""
+    """(label, score) of each row; also checks the padding."""
     out = []
     for indices, scores in zip(ranking.indices.tolist(), ranking.scores.tolist(), strict=True):
         count = sum(i >= 0 for i in indices)
-        assert all(i >= 0 for i in indices[:count]) and set(indices[count:]) <= {-1}  # pads stand behind
+        assert all(i >= 0 for i in indices[:count]) and set(indices[count:]) <= {-1}  # padding comes last
         assert all(s == -math.inf for s in scores[count:])
         out.append(list(zip(indices[:count], scores[:count], strict=True)))
     assert ranking.indices.dtype == np.int32 and ranking.scores.dtype == np.float32

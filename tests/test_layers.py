@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "longtail"
 
-# From the ground up; a layer may import only what stands in a row before its own.
+# From bottom to top; a layer may only import layers from rows before its own.
 ROWS = [
     ["_native"],
     ["core"],
@@ -87,7 +87,7 @@ def test_imports_go_downwards(path: Path) -> None:
     own = path.relative_to(PACKAGE).with_suffix("").parts[0]
     if own in DOORS:
         return
-    assert own in HEIGHT, f"{own} has no place in the house: add it to the design and to ROWS"
+    assert own in HEIGHT, f"{own} is not in ROWS: add it to the design and to ROWS"
     for line, module in imports(ast.parse(path.read_text(encoding="utf-8"))):
         if module.startswith("longtail."):
             target = layer_of(module)

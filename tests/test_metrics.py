@@ -1,4 +1,4 @@
-"""Metrics: examples worked out by hand, conventions at the edges, and what is refused."""
+"""Metrics: examples computed by hand, conventions in special cases, and what is refused."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_bins_of_equal_volume(counts: list[int], bins: list[int]) -> None:
 
 
 def test_bins_by_hand() -> None:
-    """Counts 40, 10, 5, 0: volume 55, cuts at 11, 22, 33, 44; labels begin at 0, 40, 50 and nowhere."""
+    """Counts 40, 10, 5, 0: volume 55, cuts at 11, 22, 33, 44; labels start at 0, 40, 50 and nowhere."""
     rows = evaluate(RANKING, TRUTH, ks=(3,)).by_frequency
     assert [(r.labels, r.fewest, r.most) for r in rows] == [
         (1, 40, 40),
@@ -222,9 +222,9 @@ def test_no_truth_at_all_is_zero_everywhere() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([[0, 1], [2, 2], [0, 1]], "row 1 of the ranking holds a label twice; found 2"),
-        ([[0, 1], [0, 1], [1, 4]], "row 2, rank 2 of the ranking is none of 4 labels; found 4"),
-        ([[0, 1], [-2, 1], [1, 3]], "row 1, rank 1 of the ranking is none of 4 labels; found -2"),
+        ([[0, 1], [2, 2], [0, 1]], "row 1 of the ranking contains a label twice; found 2"),
+        ([[0, 1], [0, 1], [1, 4]], "row 2, rank 2 of the ranking is not the index of one of 4 labels; found 4"),
+        ([[0, 1], [-2, 1], [1, 3]], "row 1, rank 1 of the ranking is not the index of one of 4 labels; found -2"),
     ],
 )
 def test_bad_rankings_are_refused(rows: list[list[int]], message: str) -> None:

@@ -162,7 +162,7 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
 
 
 def resampled_by_hand(a: Ranking, b: Ranking, Y: sp.csr_matrix, name: str, resamples: int) -> tuple[float, float]:
-    """The interval of b − a from evaluating the drawn points anew, one resample at a time."""
+    """The interval of b − a by evaluating the drawn points again, one resample at a time."""
     differences = []
     for r in range(resamples):
         rows = drawn_rows(N, 0, r).astype(np.int64)

@@ -1,4 +1,4 @@
-"""MixUp and Label-MixUp: word vectors, targets and ignored pairs of a batch, against what is written out."""
+"""MixUp and Label-MixUp: word vectors, targets and ignored pairs of a batch, against written-out formulas."""
 
 from typing import Any
 
@@ -79,14 +79,14 @@ def vectors(made: Cascade, tokens: Any, row: int) -> Any:
 
 
 def seen(embedded: Any) -> Any:
-    """What the network sees of word vectors."""
+    """The network's input made from word vectors."""
     if len(embedded) == 1:
         return embedded[0].detach().numpy()
     return (embedded[0] * embedded[1].unsqueeze(2)).detach().numpy()
 
 
 def mixed(made: Cascade, mixing: Mixing, points: Any, seed: int) -> tuple[Any, dict[int, Any], Any]:
-    """What the mixing gives for these points; and the seed is set before it draws."""
+    """The result of mixing these points; the seed is set before it draws."""
     truths = {t: made.targets(t).of(points) for t in (META, LABELS)}
     embedded = made.encoder.embed(made.tokens.value.take(points))
     ignored = {t: made.ignored(t, points) for t in (META, LABELS)}
@@ -159,7 +159,7 @@ def test_labels_are_drawn_evenly() -> None:
 
 @pytest.mark.parametrize("method", ["mixup", "label-mixup"])
 def test_a_batch_without_labels_and_the_smallest_alpha(method: Any) -> None:
-    """What is true of either stays above 0, however lopsided the share."""
+    """What is true of one of the two points stays above 0, however unequal the shares."""
     made = network("bag", 0)
     for seed in range(5):
         _, truths, _ = mixed(made, Mixing(method, 1e-3), torch.tensor([N - 1]), seed)
@@ -218,7 +218,7 @@ def test_what_it_needs() -> None:
         longtail.recipe("inceptionxml", augment="mixup").fit(feature_corpus())
     with pytest.raises(ParameterError, match="mix must be above 0"):
         longtail.recipe("decaf", augment="mixup", **{"augment.mix": 0})
-    with pytest.raises(ParameterError, match="augment=gandalf has no use for mix"):
+    with pytest.raises(ParameterError, match="augment=gandalf does not use mix"):
         longtail.recipe("decaf", augment="gandalf", **{"augment.mix": 0.3})
-    with pytest.raises(ParameterError, match="augment=mixup has no use for delta; it takes mix"):
+    with pytest.raises(ParameterError, match="augment=mixup does not use delta; it takes mix"):
         longtail.recipe("decaf", augment="mixup", **{"augment.delta": 0.3})

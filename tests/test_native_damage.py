@@ -1,4 +1,4 @@
-"""A native corpus with changed bytes: used as it is, or refused with a message; no crash, and never "a bug"."""
+"""A native corpus with changed bytes: it can be used, or is refused with a message; no crash, and never "a bug"."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ALL, FEW = 1 << 24, 2000  # bytes to verify: all of so small a corpus; only what
 
 
 def written(folder: Path, kind: str) -> Path:
-    """A small corpus with all that a corpus can have."""
+    """A small corpus with everything a corpus can have."""
     corpus = topic_corpus(60, ignore=True) if kind == "texts" else feature_corpus(60)
     groups = Texts.of([f"gré {i % 20}" for i in range(len(corpus.train))])
     assert corpus.test is not None
@@ -50,7 +50,7 @@ def test_any_changed_byte_is_survived(tmp_path: Path, kind: str, verified: int) 
 
 
 def change(folder: Path, array: str, at: int, value: int) -> Path:
-    """Put another value into an array of a corpus; its file."""
+    """Put another value into an array of a corpus; returns its file."""
     manifest = json.loads((folder / native.MANIFEST).read_text())
     path = folder / manifest["generation"] / manifest["arrays"][array]["file"]
     content = np.load(path)
@@ -62,17 +62,17 @@ def change(folder: Path, array: str, at: int, value: int) -> Path:
 @pytest.mark.parametrize(
     ("array", "at", "value", "how"),
     [
-        ("train.texts.offsets", 7, 10**6, "must rise from 0, but falls"),
-        ("train.texts.offsets", 7, -1, "must rise from 0, but falls"),
-        ("train.texts.offsets", 0, 1, "must rise from 0, but falls"),
-        ("train.groups.offsets", 3, 10**9, "must rise from 0, but falls"),
-        ("labels.keys.offsets", 3, 0, "must rise from 0, but falls"),
-        ("train.Y.indices", 5, 6, "a column lies outside 0 … 5 .*found 6"),
-        ("train.Y.indices", 5, -1, "a column lies outside 0 … 5 .*found -1"),
-        ("train.Y.indptr", 5, 10**6, "must rise from 0"),
+        ("train.texts.offsets", 7, 10**6, "must increase from 0, but decreases"),
+        ("train.texts.offsets", 7, -1, "must increase from 0, but decreases"),
+        ("train.texts.offsets", 0, 1, "must increase from 0, but decreases"),
+        ("train.groups.offsets", 3, 10**9, "must increase from 0, but decreases"),
+        ("labels.keys.offsets", 3, 0, "must increase from 0, but decreases"),
+        ("train.Y.indices", 5, 6, "a column is outside 0 … 5 .*found 6"),
+        ("train.Y.indices", 5, -1, "a column is outside 0 … 5 .*found -1"),
+        ("train.Y.indptr", 5, 10**6, "must increase from 0"),
         ("train.Y.data", 5, 2, "must be above 0 and at most 1 .*found 2.0"),
-        ("test.ignore.indices", 0, 77, "a column lies outside 0 … 5"),
-        ("labels.counts", 0, -4, "must hold counts from 0 to 60"),
+        ("test.ignore.indices", 0, 77, "a column is outside 0 … 5"),
+        ("labels.counts", 0, -4, "must contain counts from 0 to 60"),
     ],
 )
 def test_what_points_elsewhere_is_looked_at(
@@ -82,11 +82,11 @@ def test_what_points_elsewhere_is_looked_at(
     path = change(folder, array, at, value)
     with pytest.raises(StoreError, match="SHA-256") as caught:
         read(folder)
-    assert str(path) in str(caught.value) and "restore it from a copy, or make it again" in str(caught.value)
+    assert str(path) in str(caught.value) and "restore it from a copy, or create it again" in str(caught.value)
     monkeypatch.setattr(native, "VERIFIED", 0)  # as in a corpus too large to be read on opening
     with pytest.raises(StoreError, match=how) as caught:
         read(folder)
-    assert str(path) in str(caught.value) and "restore it from a copy, or make it again" in str(caught.value)
+    assert str(path) in str(caught.value) and "restore it from a copy, or create it again" in str(caught.value)
 
 
 def test_bytes_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +105,6 @@ def test_bytes_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         lambda: texts[np.arange(60) < 2][0],
         lambda: write(plain, tmp_path / "copy"),
     ):
-        with pytest.raises(StoreError, match="holds b'\\\\xff', which is no text") as caught:
+        with pytest.raises(StoreError, match="holds b'\\\\xff', which is not text") as caught:
             use()
         assert str(path) in str(caught.value)

@@ -22,7 +22,7 @@ LISTS = st.lists(ANY, max_size=20)
 
 
 def utf8(text: str) -> str:
-    """A text as UTF-8 can hold it: a lone surrogate becomes U+FFFD."""
+    """A text as UTF-8 can store it: a lone surrogate becomes U+FFFD."""
     return "".join("\ufffd" if 0xD800 <= ord(c) < 0xE000 else c for c in text)
 
 

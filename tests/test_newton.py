@@ -38,7 +38,7 @@ def flat_problem(Y: sp.csr_matrix, ignore: sp.csr_matrix | None = None, costs: n
 
 
 def solve(X: sp.csr_matrix, problem: Problem, loss: str, **changes: Any) -> np.ndarray:
-    """Weights (D + 1, K), the dense block among the D."""
+    """Weights (D + 1, K); the dense block is part of D."""
     dense = changes.get("dense")
     settings = {**EXACT, "weights_per_label": None, "seed": 0, "solver": "newton", "loss": loss, **changes}
     return as_dense(solve_problem(X, problem, **settings), X.shape[1] + (0 if dense is None else dense.shape[1]))
@@ -307,7 +307,7 @@ def test_avx2_and_portable_kernels_and_any_threads_give_the_same_bits() -> None:
     st.sampled_from([0.01, 1.0, 50.0]),
 )
 def test_any_small_problem(seed: int, loss: str, N: int, K: int, threads: int, cost: float) -> None:
-    """The gradient at the solution, whatever the shape: groups smaller than a vector, costs far from 1."""
+    """The gradient at the solution, for any shape: groups smaller than a vector, costs far from 1."""
     X, Y = random_problem(seed, N=N, K=K, soft=seed % 2 == 0)
     before = _native.get_threads()
     _native.set_threads(threads)

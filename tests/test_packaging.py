@@ -1,4 +1,4 @@
-"""A wheel, built and installed the plain way, works without make, torch or any extra."""
+"""A wheel, built and installed in the ordinary way, works without make, torch or any extra."""
 
 import importlib
 import os
@@ -26,7 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment that holds the wheel and what it requires, nothing else."""
+    """The interpreter of an environment that has only the wheel and its requirements."""
     folder = tmp_path_factory.mktemp("core-only")
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"

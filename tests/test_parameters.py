@@ -17,7 +17,7 @@ from longtail.core.registry import Registry
 
 @dataclass(frozen=True)
 class Sample(Parameters):
-    """One field of each kind."""
+    """One field of each type."""
 
     kind = "sample"
     count: int = param(5, "how many", at_least=1, at_most=100)
@@ -117,14 +117,14 @@ def test_registry_imports_on_demand() -> None:
     assert registry["pi"] == math.pi
     with pytest.raises(ModuleNotFoundError):  # a broken part is not mistaken for an unknown name
         registry["gone"]
-    with pytest.raises(ParameterError, match="there is no thing 'pie'. Did you mean 'pi'?"):
+    with pytest.raises(ParameterError, match="unknown thing 'pie'. Did you mean 'pi'?"):
         registry["pie"]
     assert "pie" not in registry
 
 
 def test_recipe_by_name() -> None:
     assert isinstance(longtail.recipe("popular"), Recipe)
-    with pytest.raises(ParameterError, match="there is no recipe 'neighbors'. Did you mean 'neighbours'?"):
+    with pytest.raises(ParameterError, match="unknown recipe 'neighbors'. Did you mean 'neighbours'?"):
         longtail.recipe("neighbors")
     with pytest.raises(ParameterError, match="recipe 'neighbours' has no parameter 'augmnt'.*Known: "):
         recipe("neighbours", augmnt="none")
@@ -161,7 +161,7 @@ class Within(Parameters):
 
 @dataclass(frozen=True)
 class Around(Parameters):
-    """A field with parameters of its own."""
+    """A field that has parameters itself."""
 
     kind = "around"
     count: int = param(1, "how many")

@@ -1,4 +1,4 @@
-"""Presets: settings that go together, before what is set besides."""
+"""Presets: groups of settings, applied before the user's own settings."""
 
 from pathlib import Path
 from typing import Any

@@ -87,11 +87,11 @@ def test_a_list_without_keys_or_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "line", "problem"),
     [
-        (lines({"id": 0, "key": "a"}, {"id": 2, "key": "b"}), 2, "id 2 stands on row 1"),
+        (lines({"id": 0, "key": "a"}, {"id": 2, "key": "b"}), 2, "id 2 is on row 1"),
         (lines({"key": "a"}) + b"\n" + lines({"key": 5}), 3, "strings"),
         (lines({"key": "a"}, {"key": "a"}), None, "a key twice"),
         (lines({"key": "a"}) + b"{\n", 2, "not valid JSON"),
-        (lines({"key": "a"}, ["b"]), 2, "must hold a JSON object"),
+        (lines({"key": "a"}, ["b"]), 2, "must contain a JSON object"),
         (b"\n", None, "the label list is empty"),
     ],
 )
@@ -201,7 +201,7 @@ def test_label_strings_are_cut_when_asked(tmp_path: Path) -> None:
         (b'{"text": "x", "labels": ["a"]', "not valid JSON"),
         (b'{"text": "x", "labels": ["a"]} {}', "not valid JSON"),
         (b'{"text": "\\ud800", "labels": ["a"]}', "not valid JSON"),
-        (b"[1]", "must hold a JSON object"),
+        (b"[1]", "must contain a JSON object"),
         (b'{"text": "x", "labels": ["a"], "weights": [NaN]}', "not valid JSON"),
         (b'{"text": "x", "labels": ["a"], "more": 1e999}', "not valid JSON"),
     ],
@@ -275,7 +275,7 @@ NAMES = {"strings": ["text", "käse"], "values": ["labels"], "numbers": ["weight
 
 
 def reference(block: bytes) -> list[tuple[Any, ...]] | None:
-    """What `json_columns` must find, said with orjson; None where it may not answer."""
+    """What `json_columns` must find, computed with orjson; None if it must not answer."""
     rows = []
     for number, line in enumerate(block.split(b"\n")):
         if not line.strip(b" \t\r"):
@@ -327,7 +327,7 @@ def found(block: bytes) -> list[tuple[Any, ...]] | None:
 
 
 def check(block: bytes) -> bool:
-    """Native and reference agree, or native leaves it to the full parser; whether it answered."""
+    """Native and reference agree, or native leaves it to the full parser; returns whether it answered."""
     answer = found(block)
     if answer is not None:
         assert answer == reference(block)

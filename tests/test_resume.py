@@ -1,4 +1,4 @@
-"""A training that is killed goes on where it was."""
+"""A killed training continues where it stopped."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""longtail inside scikit-learn: what its users expect of a classifier."""
+"""longtail inside scikit-learn: what its users expect from a classifier."""
 
 import copy
 import pickle
@@ -285,7 +285,7 @@ def test_seeds() -> None:
         (TEXTS, [[0, 1], [1, 1]] * 120, "indicator matrix given as lists"),
         (TEXTS, Y[:10], "240 texts but labels for 10"),
         (TEXTS, np.full((240, 2), 2), "at most 1"),
-        (TEXTS, sp.csr_matrix((240, 3)), "nothing can be learnt"),
+        (TEXTS, sp.csr_matrix((240, 3)), "no text has a label, so there is nothing to learn"),
         (TEXTS, np.linspace(0, 1, 240), "Unknown label type"),
         ("one text", Y, "must be a list of strings"),
         (["a", None] * 120, Y, "item 1 is None"),

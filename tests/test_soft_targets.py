@@ -1,4 +1,4 @@
-"""Soft targets, as label texts have them, through the linear engine: targets and costs are two things."""
+"""Soft targets, as label texts have them, in the linear engine: targets and costs are different things."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def loss(margin: np.ndarray, kind: str) -> np.ndarray:
 def objective(
     w: np.ndarray, X: np.ndarray, y: np.ndarray, positive: np.ndarray, negative: float, part: np.ndarray, kind: str
 ) -> float:
-    """½‖w‖² + Σ y·c⁺·ℓ(m) + (1 − y)·c⁻·ℓ(−m) over the points that take part."""
+    """½‖w‖² + Σ y·c⁺·ℓ(m) + (1 − y)·c⁻·ℓ(−m) over the points of the problem."""
     m = X @ w
     each = y * positive * loss(m, kind) + (1 - y) * negative * loss(-m, kind)
     return float(0.5 * w @ w + (each * part).sum())
@@ -79,7 +79,7 @@ def test_label_vectors_are_weighted_by_the_targets(seed: int) -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), st.booleans())
 def test_clusters_of_soft_labels(seed: int, by_counts: bool) -> None:
-    """Eq. 5 to 9: the largest target below a node; who takes part is who has any; costs are counts, never targets."""
+    """Eq. 5 to 9: the target of a node is the largest below it; points with any target take part; costs are counts."""
     data = soft_problem(seed)
     Y = data.Y.toarray()
     tree = LabelTree.from_nodes(6, [np.array([0, 1, 0, 1, 2, 2]), np.array([0, 1, 3, 1, 2, 4])])
@@ -106,7 +106,7 @@ def test_clusters_of_soft_labels(seed: int, by_counts: bool) -> None:
 
 
 def test_a_whole_training_on_soft_targets() -> None:
-    """Each label of a trained tree is at the optimum of its own problem: its parent's points, less the ignored."""
+    """Each label of a trained tree is at the optimum of its own problem: its parent's points except ignored ones."""
     data = soft_problem(5)
     tree = LabelTree.from_nodes(6, [np.array([0, 1, 0, 1, 2, 2])])
     exact = LinearParameters(eps=1e-5, prune=0.0, weights="float32", C=0.8)

@@ -24,7 +24,7 @@ def dataset(texts: list[str], groups: list[str] | None = None) -> Dataset:
 
 
 def distinct(n: int) -> list[str]:
-    """Texts that differ in letters: digits would be folded away."""
+    """Texts that differ in letters: digits would be removed by folding."""
     return [f"text {i}".translate(DIGITS) for i in range(n)]
 
 
@@ -64,7 +64,7 @@ def test_points_with_an_empty_key_are_in_no_group() -> None:
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_too_few(n: int) -> None:
-    with pytest.raises(DataError, match="too few to hold a validation part out of"):
+    with pytest.raises(DataError, match="too few to split off a validation part"):
         held_out_rows(dataset(distinct(n)), seed=0)
 
 
@@ -103,7 +103,7 @@ def test_groups_are_whole_and_sizes_hold(sizes: list[int], seed: int, shuffle: i
     data = dataset(["same text for all"] * n, groups)
     wanted = min(max(n // 10, 200), 10_000, n // 2)
     if min(sizes) > n // 2:
-        with pytest.raises(DataError, match="no validation part"):
+        with pytest.raises(DataError, match="cannot split off a validation part"):
             held_out_rows(data, seed)
         return
     rows = held_out_rows(data, seed)
@@ -138,7 +138,7 @@ def test_few_large_groups_give_one() -> None:
 def test_one_group_or_one_text_is_refused() -> None:
     with pytest.raises(DataError, match="another group field"):
         held_out_rows(dataset(distinct(500), ["g"] * 500), seed=0)
-    with pytest.raises(DataError, match="one text, repeated"):
+    with pytest.raises(DataError, match="one repeated text"):
         held_out_rows(dataset(["Version 1", "version 2", "VERSION: 3"]), seed=0)
 
 
@@ -158,7 +158,7 @@ def test_feature_rows_go_by_their_content() -> None:
     wide = Dataset(data.features.astype(np.float64), data.Y)  # the same numbers in another layout
     wide.features.indices = wide.features.indices.astype(np.int64)
     assert np.array_equal(held_out_rows(wide, seed=0), rows)
-    with pytest.raises(DataError, match="no validation part"):
+    with pytest.raises(DataError, match="cannot split off a validation part"):
         held_out_rows(features([[0, 0], [0, 0], [0, 0]]), seed=0)
 
 

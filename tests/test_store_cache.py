@@ -1,4 +1,4 @@
-"""The cache: builds once, rebuilds what is damaged, and never stands in the way."""
+"""The cache: builds once, rebuilds damaged entries, and never makes a computation fail."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from longtail.store.cache import cache_folder, cached, without_cache
 
 
 class Builder:
-    """Counts how often it is asked."""
+    """Counts how often it is called."""
 
     def __init__(self, value=1):
         self.calls, self.value = 0, value
@@ -93,7 +93,7 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(tmp_path, monkeypatch, c
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "file"))
     assert cached("key", Builder())["x"][0] == 1
-    assert "not kept in the cache" in caplog.text
+    assert "could not write to the cache" in caplog.text
 
 
 def test_a_writer_in_the_way_costs_a_warning(folder, monkeypatch, caplog):
@@ -149,4 +149,4 @@ def test_where_the_cache_is_on_linux(monkeypatch, tmp_path):
 
 def test_refuses_what_cannot_be_kept_with_a_warning(caplog):
     assert cached("key", lambda: {"bad name": np.arange(2)})["bad name"].tolist() == [0, 1]
-    assert "an array is named by" in caplog.text
+    assert "array names use letters" in caplog.text

@@ -41,7 +41,7 @@ def save(folder, seed):
 
 
 def state(folder):
-    """Which state a folder holds, all of it compared: its seed, or None when it holds none."""
+    """Which state a folder holds, compared completely: its seed, or None if it holds none."""
     try:
         manifest, arrays = open_folder(folder, NAME, KIND)
     except StoreError as error:
@@ -60,7 +60,7 @@ def state_of_model(folder):
 
 
 def assert_clean(folder, manifest_name):
-    """One generation, the named one, and no temporary file."""
+    """Only the named generation, and no temporary file."""
     generation = json.loads((folder / manifest_name).read_text())["generation"]
     assert {p.name for p in folder.iterdir()} == {".lock", generation, manifest_name}
 
@@ -81,7 +81,7 @@ SCENARIOS = {
 
 
 def kill_everywhere(scenario, start, work):
-    """Stop the scenario before its n-th change, in folder n, for n = 1, 2, … until one run completes; that n."""
+    """Stop the scenario before its n-th change, in folder n, for n = 1, 2, … until a run completes; returns that n."""
     for n in itertools.count(1):
         folder = work / str(n)
         if start.exists():
@@ -97,7 +97,7 @@ def kill_everywhere(scenario, start, work):
 
 
 def kill_at_random(start, work):
-    """Save two states in turn, and be killed at any moment; 40 times."""
+    """Save two states alternately, killed at any moment; 40 times."""
     rng = random.Random(0)
     shutil.copytree(start, work / "x")
     for _ in range(40):
@@ -123,7 +123,7 @@ def run_and_exit(action, hook):
 
 
 def in_new_process(scenario, work, *starts):
-    """Run this file as a program: for each start the folders that kills have left, and last the one of a whole run."""
+    """Run this file as a program: for each start, the folders left by kills, and last the one of a complete run."""
     done = subprocess.run([sys.executable, __file__, scenario, work, *starts], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     return [[work / str(i) / str(n + 1) for n in range(runs)] for i, runs in enumerate(json.loads(done.stdout))]
@@ -164,14 +164,14 @@ def test_killed_at_every_change_of_a_first_save(tmp_path, again):
     states = [state(folder) for folder in folders]
     assert states == sorted(states, key=bool) and states.count(None) > 10 and states.count(2) >= 2
     for folder in folders:
-        save(folder, again)  # also the very same content, of which half may be there
+        save(folder, again)  # also the same content again, which may be half there
         assert state(folder) == again
         assert_clean(folder, NAME)
 
 
 @forks
 def test_killed_at_every_change_of_a_save_over_a_killed_save(tmp_path):
-    """What a killed writer left is no ground to stand on: be killed on top of it as well."""
+    """The leftovers of a killed writer are a possible start too: kill a save on top of them as well."""
     save(tmp_path / "start", 1)
     (first,) = in_new_process("folder", tmp_path / "first", tmp_path / "start")
     for second in in_new_process("folder", tmp_path / "second", *first[::5]):
@@ -221,7 +221,7 @@ save_folder({str(tmp_path / "f")!r}, {NAME!r}, {KIND!r}, {{}}, {{"one": np.arang
 
 
 class PowerCut:
-    """A hook that keeps track of what the disk has promised, and makes folders as a power cut may leave them.
+    """A hook that tracks what has been synced, and builds folders as a power cut may leave them.
 
     A promise is an fsync: of a file for its content, of a folder for the names in it. What is not promised may
     be there or not, each thing by itself: a file that is not synced is cut anywhere, a name made, replaced or

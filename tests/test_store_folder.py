@@ -1,4 +1,4 @@
-"""The folder format: what goes in comes out mapped, and everything else is refused by name."""
+"""The folder format: saved arrays come back memory-mapped, and everything else is refused with a clear message."""
 
 import errno
 import json
@@ -199,7 +199,7 @@ def test_refuses_foreign_folders_untouched(tmp_path):
 
 
 def test_refuses_to_write_over_another_kind_or_a_newer_version(saved):
-    with pytest.raises(StoreError, match="is of the format 'longtail-thing', but should be of 'longtail-other'"):
+    with pytest.raises(StoreError, match="is in format 'longtail-thing', but should be in format 'longtail-other'"):
         save_folder(saved, NAME, "longtail-other", {}, arrays_of(2), overwrite=True)
     edit(saved, lambda m: m.update(version=2, longtail="9.0"))
     with pytest.raises(StoreError, match=r"newer longtail .9\.0, format 2"):
@@ -212,7 +212,7 @@ def test_refuses_to_write_over_another_kind_or_a_newer_version(saved):
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "a\\b", ".hidden", "a..b", "a.", "ä", "a b", "x" * 300, "nul\0"])
 def test_refuses_unsafe_array_names(tmp_path, name):
-    with pytest.raises(StoreError, match="an array is named by letters"):
+    with pytest.raises(StoreError, match="array names use letters"):
         save(tmp_path / "f", {name: np.arange(2)})
     assert not (tmp_path / "f").exists()
 
@@ -233,9 +233,9 @@ def test_manifest_values_are_json(tmp_path):
     save(tmp_path / "f", {}, **fields)
     found = read(tmp_path / "f")[0]
     assert [found[k] for k in fields] == [3, str(Path("a/b")), None, [1, 0.5], "\\ud800é"]
-    with pytest.raises(StoreError, match=r"JSON values only; a\.b\[1\] is <object"):
+    with pytest.raises(StoreError, match=r"only hold JSON values, but a\.b\[1\] is <object"):
         save(tmp_path / "g", {}, a={"b": [1, object()]})
-    with pytest.raises(StoreError, match="'version' of its own"):
+    with pytest.raises(StoreError, match="already has a field 'version'"):
         save(tmp_path / "g", {}, version=3)
     assert not (tmp_path / "g").exists()
 
@@ -272,9 +272,9 @@ def test_refuses_what_is_no_folder_of_ours(tmp_path):
     [
         ("", "is not JSON"),
         ('{"format": "longtail-thi', "is not JSON .*found b'"),
-        ("[1, 2]", "is no longtail folder, but should be of 'longtail-thing'"),
-        ('{"model_type": "bert"}', "is no longtail folder"),
-        ('{"format": "safetensors"}', "is of the format 'safetensors'"),
+        ("[1, 2]", "is not a longtail folder, but should be in format 'longtail-thing'"),
+        ('{"model_type": "bert"}', "is not a longtail folder"),
+        ('{"format": "safetensors"}', "is in format 'safetensors'"),
         ('{"format": "longtail-thing"}', "has the version None"),
         ('{"format": "longtail-thing", "version": "x"}', "has the version 'x'"),
         ('{"format": "longtail-thing", "version": 2, "longtail": "7.1"}', "newer longtail .7.1.*pip install -U"),
@@ -296,7 +296,7 @@ def test_refuses_damaged_or_foreign_manifests(saved, text, message):
         (lambda m: m.update(generation="data-0123456789abcdef"), "weights.npy: is missing"),
         (lambda m: m.update(arrays=[]), "arrays must be an object"),
         (lambda m: m["arrays"]["weights"].pop("sha256"), "sha256 of array 'weights' is missing"),
-        (lambda m: m["arrays"].update(weights=3), "file of array 'weights' is missing or of the wrong kind"),
+        (lambda m: m["arrays"].update(weights=3), "file of array 'weights' is missing or has the wrong type"),
         (lambda m: m["arrays"]["weights"].update(file="../../secret.npy"), "must be a .npy file in data-"),
         (lambda m: m["arrays"]["weights"].update(file="/etc/passwd"), "must be a .npy file in data-"),
         (lambda m: m["arrays"]["weights"].update(file="model.pkl"), "must be a .npy file in data-"),
@@ -325,7 +325,7 @@ def test_refuses_damaged_files(saved):
         path.write_bytes(content)
         with pytest.raises(StoreError, match=re.escape(message)) as caught:
             read(saved)
-        assert "restore it from a copy, or make it again" in str(caught.value)
+        assert "restore it from a copy, or create it again" in str(caught.value)
     assert read(saved, verify=False)[1]["weights"].shape == (7, 5)  # one bit: found only by reading it all
     path.unlink()
     with pytest.raises(StoreError, match=r"weights\.npy: is missing"):
@@ -375,7 +375,7 @@ def test_goes_on_where_the_disk_has_no_locks(tmp_path, monkeypatch, caplog):
 
     monkeypatch.setattr(disk.fcntl, "flock", refuse)
     save(tmp_path / "f", arrays_of(1))
-    assert same(read(tmp_path / "f")[1], arrays_of(1)) and "this disk has no locks" in caplog.text
+    assert same(read(tmp_path / "f")[1], arrays_of(1)) and "this disk does not support locks" in caplog.text
 
 
 class FailAt:
@@ -429,7 +429,7 @@ def test_no_permission_is_said(tmp_path):
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        (errno.EACCES, "cannot write this file: no permission; choose another folder, or change its rights"),
+        (errno.EACCES, "cannot write this file: no permission; choose another folder, or change its permissions"),
         (errno.EROFS, "no permission"),
         (errno.EIO, "cannot write this file: Input/output error"),
     ],

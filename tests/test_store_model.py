@@ -1,4 +1,4 @@
-"""Saved models: recipe, settings, labels and arrays come back; what cannot come back is refused by name."""
+"""Saved models: recipe, settings, labels and arrays are restored; what cannot be restored is refused by name."""
 
 import json
 import re
@@ -125,7 +125,7 @@ def test_refuses_an_unknown_recipe(tmp_path):
     make(1).save(tmp_path / "m")
     edit(tmp_path / "m", lambda m: m.update(recipe="unidec", longtail="0.7.0"))
     with pytest.raises(
-        StoreError, match=r"recipe 'unidec' of longtail 0\.7\.0, which is not known here .known: .*tiny"
+        StoreError, match=r"recipe 'unidec' of longtail 0\.7\.0, which this longtail does not know .known: .*tiny"
     ):
         load(tmp_path / "m")
     assert describe(tmp_path / "m")["recipe"] == "unidec"
@@ -134,14 +134,17 @@ def test_refuses_an_unknown_recipe(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m["settings"].update(epochs=3), "do not fit here: recipe 'tiny' has no parameter 'epochs'"),
+        (
+            lambda m: m["settings"].update(epochs=3),
+            "are not valid in this version: recipe 'tiny' has no parameter 'epochs'",
+        ),
         (lambda m: m.update(settings={"rounds": "x"}), "rounds must be a whole number"),
-        (lambda m: m.pop("about"), "'about' is not in it; it is damaged"),
-        (lambda m: m["labels"].update(digest="0" * 64), "are not those in the manifest"),
-        (lambda m: m["labels"].update(count=7), "but it says 7 with"),
-        (lambda m: m["meta"].clear(), "'bias' is not in it; it is damaged"),
-        (lambda m: m["arrays"].pop("weights"), "'weights' is not in it; it is damaged"),
-        (lambda m: m["arrays"].pop("labels.keys.data"), "'labels.keys.data' is not in this folder"),
+        (lambda m: m.pop("about"), "'about' is missing; it is damaged"),
+        (lambda m: m["labels"].update(digest="0" * 64), "differ from the manifest"),
+        (lambda m: m["labels"].update(count=7), "it says 7 with"),
+        (lambda m: m["meta"].clear(), "'bias' is missing; the model is damaged"),
+        (lambda m: m["arrays"].pop("weights"), "'weights' is missing; the model is damaged"),
+        (lambda m: m["arrays"].pop("labels.keys.data"), "'labels.keys.data' is missing; the folder is damaged"),
     ],
 )
 def test_refuses_manifests_that_are_not_whole(tmp_path, change, message):
@@ -153,7 +156,7 @@ def test_refuses_manifests_that_are_not_whole(tmp_path, change, message):
 
 
 def test_refuses_settings_that_json_cannot_hold(tmp_path):
-    with pytest.raises(StoreError, match=r"'tiny': these settings cannot be kept in a file: .*inf"):
+    with pytest.raises(StoreError, match=r"'tiny': these settings cannot be saved to a file: .*inf"):
         model = make(1)
         object.__setattr__(model.recipe, "rate", float("inf"))  # the recipe itself would refuse it
         model.save(tmp_path / "m")
@@ -163,7 +166,7 @@ def test_refuses_settings_that_json_cannot_hold(tmp_path):
 def test_refuses_arrays_in_the_place_of_labels(tmp_path):
     model = make(1)
     model.state = lambda: ({"labels.counts": np.zeros(3)}, {})
-    with pytest.raises(StoreError, match=r"'labels\.counts' of this model stands in the place of its labels"):
+    with pytest.raises(StoreError, match=r"'labels\.counts' of this model uses a name reserved for its labels"):
         model.save(tmp_path / "m")
 
 

@@ -80,12 +80,12 @@ def test_nothing_unpacks_to_none():
 
 def test_refuses_parts_that_do_not_fit():
     arrays = pack_texts("t", Texts.of(["ab", "c"]))
-    with pytest.raises(StoreError, match=r"'t\.offsets' is not in this folder"):
+    with pytest.raises(StoreError, match=r"'t\.offsets' is missing; the folder is damaged"):
         unpack_texts("t", {"t.data": arrays["t.data"]})
-    with pytest.raises(StoreError, match="'t' are not those of texts: found uint8"):
+    with pytest.raises(StoreError, match="'t' do not describe texts: found uint8"):
         unpack_texts("t", arrays | {"t.data": arrays["t.data"][:2]})
     arrays = pack_csr("m", sp.eye(3, format="csr"))
-    with pytest.raises(StoreError, match="'m' are not those of a sparse matrix"):
+    with pytest.raises(StoreError, match="'m' do not describe a sparse matrix"):
         unpack_csr("m", arrays | {"m.indices": arrays["m.indices"][:2]})
 
 
@@ -115,10 +115,10 @@ def test_labels(tmp_path_factory, keys, texts, removed, points):
 def test_refuses_labels_that_are_not_those_of_the_manifest():
     arrays, meta = pack_labels("labels", Labels.of(["a", "b"]))
     other, _ = pack_labels("labels", Labels.of(["a", "c"]))
-    with pytest.raises(StoreError, match="are not those in the manifest: 2 with digest"):
+    with pytest.raises(StoreError, match="differ from the manifest: 2 with digest"):
         unpack_labels("labels", other, meta)
     assert len(unpack_labels("labels", other, meta, check=False)) == 2
     with pytest.raises(StoreError, match="'labels' is damaged"):
         unpack_labels("labels", arrays, {"points": 3})
-    with pytest.raises(StoreError, match="are not in this folder"):
+    with pytest.raises(StoreError, match="are missing; the folder is damaged"):
         unpack_labels("labels", {}, meta)

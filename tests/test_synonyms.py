@@ -1,4 +1,4 @@
-"""Words replaced by words of near meaning, with small vectors of our own."""
+"""Words replaced by words of similar meaning, with small vectors made for the test."""
 
 import math
 import re
@@ -39,14 +39,14 @@ def test_pieces_are_the_words_and_what_is_between(given_texts: list[str]) -> Non
 @settings(max_examples=200, deadline=None)
 @given(texts, st.floats(0.01, 1), st.integers(0, 99))
 def test_only_the_drawn_words_change(given_texts: list[str], share: float, seed: int) -> None:
-    """Every word may become any other: what changes is a share of the words of each text, rounded up."""
+    """Every word may become any other: a share of the words of each text changes, rounded up."""
     pieces = Pieces.of(Texts.of(given_texts))
     V = len(pieces.vocabulary)
     near = np.array([[i for i in range(V) if i != v] or [-1] for v in range(V)], np.int32).reshape(V, max(V - 1, 1))
     made = list(pieces.replaced(near, share, np.random.default_rng(seed)))
     assert len(made) == len(given_texts)
     for before, after in zip(given_texts, made, strict=True):
-        assert WORD.sub("_", before) == WORD.sub("_", after)  # what stands between words stays
+        assert WORD.sub("_", before) == WORD.sub("_", after)  # the gaps between words stay
         old, new = WORD.findall(before), WORD.findall(after)
         changed = sum(a != b for a, b in zip(old, new, strict=True))
         assert changed == (math.ceil(share * len(old) - 1e-9) if V > 1 else 0)
@@ -56,7 +56,7 @@ def test_neighbours_are_the_nearest_words_that_are_there() -> None:
     words = ["Boat", "unknown", "ship", "boat", "cat", "horse", "ferry"]
     near = neighbours([word.lower() for word in words], VECTORS, 2)
     named = [[words[i] for i in row if i >= 0] for row in near.tolist()]
-    # "Boat" stands for "boat" too; "dog" is not among the words, so it is nobody's neighbour
+    # "Boat" represents "boat" too; "dog" is not among the words, so it is no neighbour
     assert named == [
         ["ship", "ferry"],
         [],

@@ -1,4 +1,4 @@
-"""Tables of which a step touches few rows, their Adam, and the sums and products over such rows."""
+"""Tables of which a step uses few rows, their Adam, and the sums and products over such rows."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def draw(seed: int, *shape: int) -> torch.Tensor:
 
 
 def picks(n: int, steps: int, rng: np.random.Generator) -> list[torch.Tensor]:
-    """Of each step the rows it touches, none of them twice."""
+    """For each step the rows it uses, without duplicates."""
     return [torch.from_numpy(rng.permutation(n)[: rng.integers(1, n + 1)]) for _ in range(steps)]
 
 
@@ -45,7 +45,7 @@ def test_adam_of_a_table_is_sparse_adam(seed: int, n: int, d: int, steps: int) -
 
 
 def test_adam_written_out() -> None:
-    """Row by row in doubles: a row that is not touched keeps weights and moments; the step count is the table's."""
+    """Row by row in doubles: an unused row keeps weights and moments; the step count belongs to the table."""
     rng = np.random.default_rng(3)
     n, d, lr = 6, 3, 0.05
     table = Table(draw(1, n, d))
@@ -136,7 +136,7 @@ def test_compact_is_unique(ids: list[int], wide: bool) -> None:
 
 @st.composite
 def patterns(draw_from: st.DrawFn) -> tuple[list[list[int]], int]:
-    """Rows of columns below a width; rows may be empty, a column may stand in a row twice."""
+    """Rows of columns below a width; rows may be empty, and a column may occur twice in a row."""
     width = draw_from(st.integers(1, 6))
     rows = st.lists(st.integers(0, width - 1), max_size=5)
     return draw_from(st.lists(rows, min_size=1, max_size=6)), width
@@ -211,7 +211,7 @@ class NotOnCpu:
 
 @given(seed=seeds, B=st.integers(1, 5), C=st.integers(1, 6), U=st.integers(1, 6), d=st.integers(1, 4))
 def test_logits_of_candidates_and_their_gradients(seed: int, B: int, C: int, U: int, d: int) -> None:
-    at = torch.from_numpy(np.random.default_rng(seed).integers(0, U, (B, C)))  # the same one may stand there twice
+    at = torch.from_numpy(np.random.default_rng(seed).integers(0, U, (B, C)))  # with duplicates
     x, vectors, back = draw(seed, B, d), draw(seed + 1, U, d), draw(seed + 2, B, C)
     mine = [tensor.clone().requires_grad_() for tensor in (x, vectors)]
     plain = [tensor.clone().requires_grad_() for tensor in (x, vectors)]

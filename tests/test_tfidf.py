@@ -92,7 +92,7 @@ def test_threads_and_blocks_do_not_matter(settings: dict[str, Any]) -> None:
 
 
 def same(a: sp.csr_matrix, b: sp.csr_matrix) -> bool:
-    """To the last bit."""
+    """Equal to the last bit."""
     return a.shape == b.shape and all(
         np.array_equal(getattr(a, n), getattr(b, n)) for n in ("indptr", "indices", "data")
     )
@@ -241,7 +241,7 @@ def test_characters_in_any_script_and_spelling() -> None:
 
 
 def literal_hash(text: str, buckets: int) -> int:
-    """The bucket of a word: what saved models rely on, on every machine."""
+    """The bucket of a word must be the same on every machine: saved models rely on it."""
     mask = 2**64 - 1
 
     def scramble(h: int) -> int:

@@ -122,7 +122,7 @@ def test_words_and_characters_are_two_blocks_under_one_norm(
     ],
 )
 def test_many_texts(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Enough that several blocks are counted apart and joined."""
+    """Enough texts that several blocks are counted separately and joined."""
     rng = np.random.default_rng(1)
     words = np.array([f"{a}{b}{n}" for a in ("Pre", "un", "", "overhead") for b in "abcdefg" for n in range(40)])
     chosen = rng.zipf(1.3, (4000, 120)) % len(words)

@@ -1,4 +1,4 @@
-"""The training loop: in parts, in several processes, and its ends."""
+"""The training loop: its parts, several processes, and how it ends."""
 
 import os
 import socket
@@ -38,7 +38,7 @@ def corpus() -> Corpus:
 
 @pytest.fixture(autouse=True)
 def _not_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No machine is switched off here; hundreds of small files would be waited for."""
+    """Skips syncing: no machine is switched off here, and waiting for hundreds of small files takes long."""
     monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
@@ -52,7 +52,7 @@ def learner_of(name: str, corpus: Corpus, **changed: Any) -> Any:
 
 
 def gradients(loop: Loop, number: int, step: int) -> dict[str, torch.Tensor]:
-    """Those of a step, of parameters and of tables, which are not moved."""
+    """The gradients of a step, of parameters and of tables; nothing is updated."""
     found: dict[str, torch.Tensor] = {}
 
     def seen(self: Loop) -> None:
@@ -268,14 +268,14 @@ def free_port() -> int:
 
 
 def processes(folder: Path, count: int, points: int) -> list[dict[str, np.ndarray]]:
-    """What each of so many processes has trained together."""
+    """What several processes have trained together, from each of them."""
     launched(RANK.format(tests=str(Path(__file__).parent), out=str(folder / f"of{count}-"), points=points), count)
     names = [f"of{count}-{rank if count > 1 else ''}.npz" for rank in range(count)]
     return [dict(np.load(folder / name)) for name in names]
 
 
 def launched(script: str, count: int) -> None:
-    """Run a script in so many processes, as `accelerate launch` does."""
+    """Run a script in several processes, as `accelerate launch` does."""
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(count)}
     shared |= {"ACCELERATE_USE_CPU": "true", "LOCAL_WORLD_SIZE": str(count)}
     started = []
@@ -308,7 +308,7 @@ def test_two_processes_and_a_last_batch_of_one_point(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_of_two_processes_one_saves(tmp_path: Path) -> None:
-    """The other neither fails because there is a model already, nor writes one."""
+    """The second process neither fails because a model already exists, nor writes one."""
     write(topic_corpus(60), tmp_path / "data")
     settings = [option for key, value in SETTINGS["decaf"].items() for option in ("--set", f"{key}={value}")]
     out = str(tmp_path / "model")
@@ -338,7 +338,7 @@ def test_free_memory_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_patience_keeps_the_network_that_it_chose() -> None:
-    """Of a small corpus too, where a network is otherwise trained once more on everything."""
+    """This also holds for a small corpus, where a network is otherwise trained once more on all data."""
     corpus = topic_corpus(60)
     split = corpus.with_validation(0)
     plain, patient = (longtail.recipe("decaf", **SETTINGS["decaf"], **more) for more in ({}, {"patience": 1}))

@@ -1,4 +1,4 @@
-"""A training that was broken off is taken up again, to the bit."""
+"""An interrupted training continues and ends with the same bits."""
 
 import functools
 import os
@@ -31,7 +31,7 @@ def corpus() -> Corpus:
 
 @pytest.fixture(autouse=True)
 def _not_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No machine is switched off here; hundreds of small files would be waited for."""
+    """Skips syncing: no machine is switched off here, and waiting for hundreds of small files takes long."""
     monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
@@ -89,7 +89,7 @@ def test_steps_after_the_last_checkpoint_are_done_again(corpus: Corpus, tmp_path
 
 
 def test_stopped_after_the_last_step(corpus: Corpus, tmp_path: Path) -> None:
-    """Nothing is left to be trained; of two networks the first is not trained again."""
+    """Nothing is left to train; of two networks, the first is not trained again."""
     corpus = corpus.with_validation(0)
     whole = fit("decaf", corpus, Run(device="cpu"), trees=2)
     with pytest.MonkeyPatch.context() as patch:
@@ -105,7 +105,7 @@ def test_stopped_after_the_last_step(corpus: Corpus, tmp_path: Path) -> None:
 
 
 def test_stopped_in_the_second_training(corpus: Corpus, tmp_path: Path) -> None:
-    """Half of a small corpus is held out at first; what was scored then is not trained again."""
+    """Half of a small corpus is held out at first; the network scored then is not trained again."""
     whole, trainings = fit("decaf", corpus, Run(device="cpu")), []
     with pytest.MonkeyPatch.context() as patch:
         plain = Loop.train
@@ -180,7 +180,7 @@ def test_a_killed_command_is_taken_up_again(corpus: Corpus, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_killed_at_any_moment(corpus: Corpus, tmp_path: Path) -> None:
-    """Also while a checkpoint is being written."""
+    """This also holds while a checkpoint is being written."""
     data, model, whole = tmp_path / "data", tmp_path / "model", tmp_path / "whole"
     write(corpus, data, to="jsonl")
     chosen = [f"--set={key}={value}" for key, value in (SETTINGS["inceptionxml"] | {"epochs": 20}).items()]

@@ -1,4 +1,4 @@
-"""The label tree as people and programs see it."""
+"""The label tree in the forms that users and programs read."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Texts as word numbers against a literal cutting, and vectors for words."""
+"""Texts as word numbers against a literal implementation, and vectors for words."""
 
 import sys
 import unicodedata

@@ -1,4 +1,4 @@
-"""What is written comes back as it was, in every format; what a format cannot hold is refused."""
+"""A written corpus is read back unchanged, in every format; what a format cannot store is refused."""
 
 import gzip
 import shutil
@@ -33,7 +33,7 @@ VALUES = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
 
 def csr(rows: list[dict[int, float]], width: int, dtype=np.float32) -> sp.csr_matrix:
-    """A CSR matrix from a dict of columns a row."""
+    """A CSR matrix from one dict of columns per row."""
     indptr = np.cumsum([0, *map(len, rows)], dtype=np.int32)
     columns = np.array([c for row in rows for c in sorted(row)], np.int32)
     data = np.array([row[c] for row in rows for c in sorted(row)], dtype)
@@ -42,7 +42,7 @@ def csr(rows: list[dict[int, float]], width: int, dtype=np.float32) -> sp.csr_ma
 
 @st.composite
 def corpora(draw, features: bool = False) -> Corpus:
-    """Any corpus with one to four points a part."""
+    """Any corpus with one to four points per part."""
     keys = draw(st.lists(STRINGS, min_size=1, max_size=5, unique=True))
     L = len(keys)
     texts = draw(st.none() | st.lists(STRINGS, min_size=L, max_size=L))
@@ -217,7 +217,7 @@ def test_a_folder_that_is_not_empty_is_refused(tmp_path, corpus, features, to):
 def test_a_folder_without_a_corpus_is_never_overwritten(tmp_path, corpus):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").write_text("dear")
-    with pytest.raises(StoreError, match=r"holds no corpus, but 'letter.txt'"):
+    with pytest.raises(StoreError, match=r"it is not a corpus \(it holds 'letter.txt'"):
         write(corpus, tmp_path / "home", overwrite=True)
     with pytest.raises(StoreError, match="is a file, not a folder"):
         write(corpus, tmp_path / "home" / "letter.txt")
@@ -258,13 +258,13 @@ def test_overwriting_the_folder_a_corpus_is_mapped_from(tmp_path, corpus):
 
 
 def test_features_as_json_lines_are_refused(tmp_path, features):
-    with pytest.raises(UnsupportedError, match=r"JSON lines hold texts.*--to repository.*--to native"):
+    with pytest.raises(UnsupportedError, match=r"JSON lines can only store texts.*--to repository.*--to native"):
         write(features, tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 
 def test_an_unknown_format_is_refused(tmp_path, corpus):
-    with pytest.raises(ParameterError, match=r"no writer for 'nativ'. Did you mean 'native'\?"):
+    with pytest.raises(ParameterError, match=r"unknown format 'nativ'. Did you mean 'native'\?"):
         write(corpus, tmp_path / "out", "nativ")
 
 
@@ -279,12 +279,12 @@ def features_test(corpus: Corpus) -> Corpus:
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda c: replace(c, train=c.train.take(np.array([0]))), "counts are those of 2 points, of which train has 1"),
-        (lambda c: replace(c, labels=c.labels.remove(["a"])), "cannot hold removed labels; found 1"),
-        (no_points, "the dev part holds no point"),
+        (lambda c: replace(c, train=c.train.take(np.array([0]))), "counts come from 2 points, but train has 1"),
+        (lambda c: replace(c, labels=c.labels.remove(["a"])), "cannot store removed labels; found 1"),
+        (no_points, "the dev part has no points"),
         (lambda c: replace(c, test=replace(c.test, groups=None)), "some parts have group keys, others none"),
         (features_test, "some parts have texts, others features"),
-        (lambda c: replace(c, labels=replace(c.labels, keys=Texts.of(["a", "a", "b"]))), "holds a key twice"),
+        (lambda c: replace(c, labels=replace(c.labels, keys=Texts.of(["a", "a", "b"]))), "contains a key twice"),
     ],
 )
 @pytest.mark.parametrize("to", ["jsonl", "repository"])
@@ -304,7 +304,7 @@ def test_native_holds_what_text_formats_cannot(tmp_path, corpus):
 
 def test_features_with_groups_or_bad_values_are_refused(tmp_path, features):
     grouped = replace(features, train=replace(features.train, groups=Texts.of(["g", "h"])), test=None)
-    with pytest.raises(DataError, match="no place for group keys"):
+    with pytest.raises(DataError, match="cannot store group keys"):
         write(grouped, tmp_path / "out", "repository")
     infinite = replace(features, test=replace(features.test, x=csr([{0: np.inf}, {}], 4)))
     with pytest.raises(DataError, match="a feature in test is not finite"):
@@ -323,7 +323,7 @@ def test_a_group_field_that_no_point_has_is_not_named(tmp_path, corpus, to):
 
 
 def test_about_that_json_cannot_hold_is_refused(tmp_path, corpus):
-    with pytest.raises(ParameterError, match="`about` must hold JSON values only"):
+    with pytest.raises(ParameterError, match="`about` may only contain JSON values"):
         write(replace(corpus, about={"what": object()}), tmp_path / "out")
     assert not list(tmp_path.iterdir())
 

@@ -1,4 +1,4 @@
-"""Very small networks of every recipe, and trainings of them that are broken off."""
+"""Very small networks of every recipe, and interrupted trainings of them."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ PHASES = {"astec": 2, "decaf": 3, "eclare": 3, "inceptionxml": 1, "inceptionxml-
 
 
 class StoppedError(Exception):
-    """As if the machine had been switched off."""
+    """Raised as if the machine had been switched off."""
 
 
 def fit(name: str, corpus: Corpus, run: Run, **changed: Any) -> Any:
@@ -31,7 +31,7 @@ def fit(name: str, corpus: Corpus, run: Run, **changed: Any) -> Any:
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, phase: int, step: int) -> list[tuple[int, int]]:
-    """Break training before this step of this phase, after a checkpoint; what was done until then."""
+    """Interrupt training before this step of this phase, after a checkpoint; returns what was done until then."""
     plain, done = Loop.step, []
 
     def broken(self: Loop, number: int, at: int) -> dict[str, float]:

@@ -1,10 +1,10 @@
-"""Our settings, chosen on the validation part of a corpus: its own dev, or what is held out of train.
+"""Chooses our settings on the validation part of a corpus: its own dev part, or a part split off from train.
 
-    PYTHONPATH=bench python -m linear.choose CORPUS [matrices|words] [FILE]     # prints what was tried; JSON to FILE
+    PYTHONPATH=bench python -m linear.choose CORPUS [matrices|words] [FILE]    # prints all settings tried; JSON to FILE
 
-Each line of a grid is a training; where that does not depend on the beam (tfn), it is scored with each of BEAMS. One
-small validation part and one tree say little (P@1 of debian-related moves by half a point from seed to seed), so each
-line is tried with several seeds, which cut other parts and grow other trees. The best mean of P@1, P@3 and P@5 wins.
+Each line of a grid is one training; if it does not depend on the beam (tfn), it is scored with each of BEAMS. One small
+validation part and one tree say little (P@1 of debian-related changes by half a point between seeds), so each line is
+tried with several seeds, each with another validation part and another tree. The best mean of P@1, P@3 and P@5 wins.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GRIDS: dict[str, tuple[dict[str, Any], ...]] = {
         {"trees": 5, "C": 0.5},
         {"name": "bonsai", "C": 0.5},
     ),
-    "words": (  # features of our own, too
+    "words": (  # also our own features
         {"min_texts": 1, "trees": 3},
         {"ngrams": 2, "trees": 3},
         {"ngrams": 2, "trees": 3, "C": 0.5},
@@ -49,7 +49,7 @@ GRIDS: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 def choose(corpus: longtail.Corpus, grid: tuple[dict[str, Any], ...], seeds: tuple[int, ...] = SEEDS) -> dict[str, Any]:
-    """`settings`, name of the recipe and beam among them, and the `table` they were chosen from."""
+    """The chosen `settings`, including the recipe's name and the beam, and the `table` of all settings tried."""
     found: dict[str, list[Row]] = {}  # by settings, a row for each seed
     for seed in seeds:
         split, run = corpus.with_validation(seed), Run(seed=seed)
@@ -78,13 +78,13 @@ class Row(NamedTuple):
 
 
 def features(split: longtail.Corpus, ngrams: int, min_texts: int) -> tuple[Dataset, Dataset]:
-    """Train and validation part as TF-IDF rows; the vocabulary is that of the train part alone."""
+    """Return train and validation part as TF-IDF rows; the vocabulary comes from the train part only."""
     encoder, counts = Tfidf.fit(split.train.texts, TfidfParameters(ngrams=ngrams, min_texts=min_texts))
     return replace(split.train, x=encoder.weigh(counts)), replace(split.dev, x=encoder.encode(split.dev.texts))
 
 
 def tried(settings: dict[str, Any], train: Dataset, dev: Dataset, labels: longtail.Labels, run: Run) -> list[Row]:
-    """A row for each beam."""
+    """Return a row for each beam."""
     recipe = longtail.recipe(**settings)
     began = time.perf_counter()
     model = recipe.train(train, labels, run)

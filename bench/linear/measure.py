@@ -1,9 +1,9 @@
-"""One system in a process of its own: it trains and predicts, and what was measured is written down.
+"""One system in its own process: it trains and predicts, and the figures are written to a file.
 
     python -m linear.measure SYSTEM FOLDER THREADS OUT SEED    # OUT.json: figures; OUT.npy: labels of test rows (N, k)
 
-The seed is that of the tree, for systems that take one: P@1 of debian-related moves by half a point with it, so each
-round of a comparison gives another to both sides, and medians are compared.
+The seed is used for the tree, if a system accepts one: P@1 of debian-related changes by half a point with it, so each
+round of a comparison uses a different seed for both sides, and medians are compared.
 
 A driver has these methods; only what is said to be timed is:
 
@@ -40,31 +40,31 @@ TOP = 10
 
 
 def peak_mb() -> float:
-    """High-water mark of this process's resident memory: interpreter, imports, matrices and all."""
+    """Return the peak resident memory of this process: interpreter, imports, matrices and everything else."""
     status = Path("/proc/self/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) * 1024 / 1e6
 
 
 def size_mb(folder: Path) -> float:
-    """What a folder holds on disk."""
+    """Return the size of a folder on disk."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-    """How long a call took, and what it gave."""
+    """Return how long a call took, and its result."""
     began = time.perf_counter()
     result = call()
     return time.perf_counter() - began, result
 
 
 def microseconds(calls: list[Callable[[], Any]]) -> tuple[float, float]:
-    """p50 and p99 of single calls; the first few are not counted."""
+    """Return p50 and p99 of single calls; the first few do not count."""
     times = [seconds(call)[0] for call in (*calls[:WARM], *calls)][WARM:]
     return 1e6 * float(np.percentile(times, 50)), 1e6 * float(np.percentile(times, 99))
 
 
 def measure(made: Any, folder: Path, out: Path) -> dict[str, float]:
-    """All figures of one system, in the order of the table."""
+    """Return all figures of one system, in the order of the table."""
     made.load(folder)
     before = peak_mb()
     figures: dict[str, float] = {"train s": seconds(made.train)[0], "peak MB": peak_mb(), "loaded MB": before}

@@ -26,7 +26,7 @@ TOP = 10
 
 
 class Longtail:
-    """xr-linear on the matrices. Its model folder holds tree, weights and label keys, and no words."""
+    """xr-linear on the matrices. Its model folder contains tree, weights and label keys, but no words."""
 
     seed = 0
 
@@ -39,7 +39,7 @@ class Longtail:
         self.begin(X, Y)
 
     def begin(self, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
-        """Training starts from these matrices; keys stand in for the labels', which no peer keeps."""
+        """Training starts from these matrices; the label keys are numbers, since no peer stores real keys."""
         self.data = Dataset(X, Y)
         labels = Labels.of(map(str, range(Y.shape[1])))
         self.labels = labels.with_counts(self.data.label_counts(), len(self.data))
@@ -73,7 +73,7 @@ class Longtail:
         return lambda: search(x, **options)
 
     def from_texts(self, folder: Path, n: int) -> list[Callable[[], Any]]:
-        """From a text to its labels: the same weights behind an encoder."""
+        """From a text to its labels: the same weights after an encoder."""
         about = json.loads((folder / "about.json").read_text())
         if not (folder / "train.json").is_file():
             return []
@@ -84,7 +84,7 @@ class Longtail:
 
 
 class Flat(Longtail):
-    """One-vs-rest without a tree on a slice of the labels, nothing pruned: what scikit-learn does."""
+    """One-vs-rest without a tree on a slice of the labels, nothing pruned, as scikit-learn does."""
 
     def __init__(self, threads: int, **settings: Any):
         super().__init__(threads, **settings, prune=0.0, leaf_size=1000)
@@ -95,12 +95,12 @@ class Flat(Longtail):
 
 
 class Chosen(Longtail):
-    """The settings that are best on validation, trained again on all of train; label texts are not read.
+    """The settings that are best on validation, trained again on all of train; label texts are not used.
 
-    The choice is made once for a corpus, in a process of its own, and kept beside its matrices.
+    The settings are chosen once per corpus, in a separate process, and stored beside its matrices.
     """
 
-    core = None  # the choice may be more than one search
+    core = None  # the chosen settings may need more than one search
     grid = "matrices"
 
     def load(self, folder: Path) -> None:
@@ -116,7 +116,7 @@ class Chosen(Longtail):
 
 
 class ChosenWords(Chosen):
-    """The same with words of our own choice instead of the matrices; training time is again tree and solving."""
+    """The same with our own choice of words instead of the matrices; training time is again tree and solving."""
 
     grid = "words"
 

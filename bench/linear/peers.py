@@ -1,4 +1,4 @@
-"""The peers, each driven the way that is fastest for it. See `measure` for what the methods mean."""
+"""The peers, each used in the way that is fastest for it. See `measure` for the meaning of the methods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOP = 10
 
 
 def padded(rows: Any, k: int) -> np.ndarray:
-    """Lists of labels as (N, k), −1 where a row has fewer."""
+    """Return lists of labels as (N, k), padded with −1."""
     found = np.full((len(rows), k), -1, np.int32)
     for i, best in enumerate(rows):
         found[i, : len(best)] = best[:k]
@@ -23,7 +23,7 @@ def padded(rows: Any, k: int) -> np.ndarray:
 
 
 class OnMatrices:
-    """What systems that take CSR matrices share."""
+    """Code shared by systems that accept CSR matrices."""
 
     def __init__(self, threads: int, **settings: Any):
         self.threads, self.settings = threads, settings
@@ -36,7 +36,7 @@ class OnMatrices:
 
 
 class Pecos(OnMatrices):
-    """libpecos' XLinearModel; predicts with its C++ form (`is_predict_only`), loaded from what was saved."""
+    """libpecos' XLinearModel; predicts with its C++ form (`is_predict_only`), loaded from the saved model."""
 
     def load(self, folder: Path) -> None:
         super().load(folder)
@@ -180,7 +180,7 @@ class Napkin(OnMatrices):
 
     def save(self, folder: Path) -> None:
         folder.parent.mkdir(exist_ok=True)
-        self.folder.rename(folder)  # so that the next run begins without it
+        self.folder.rename(folder)  # so that the next run starts without it
         self.model.set_params(output=str(folder))
 
     def ready(self) -> None:
@@ -197,7 +197,7 @@ class Napkin(OnMatrices):
 
 
 class FastText:
-    """Hierarchical softmax over the same words; its file on disk holds these words too."""
+    """Hierarchical softmax over the same words; its file on disk contains these words too."""
 
     def __init__(self, threads: int, **settings: Any):
         self.threads, self.settings = threads, settings
@@ -208,7 +208,7 @@ class FastText:
         self.fasttext, self.file = fasttext, str(folder / "train.words")
 
     def train(self) -> None:
-        # reads and splits the file anew each epoch: there is no way to train from memory
+        # reads and splits the file again in each epoch: it cannot train from memory
         self.model = self.fasttext.train_supervised(self.file, thread=self.threads, verbose=0, **self.settings)
 
     def save(self, folder: Path) -> None:
@@ -247,7 +247,7 @@ class OneVsRest(OnMatrices):
         self.model = OneVsRestClassifier(svm, n_jobs=self.threads)
 
     def train(self) -> None:
-        with self.workers("threading", n_jobs=self.threads):  # LIBLINEAR lets go of the interpreter
+        with self.workers("threading", n_jobs=self.threads):  # LIBLINEAR releases the interpreter lock
             self.model.fit(self.X, self.Y)
 
     def save(self, folder: Path) -> None:
@@ -263,7 +263,7 @@ class OneVsRest(OnMatrices):
         pass
 
     def batch(self, points: sp.csr_matrix, k: int) -> np.ndarray:
-        scores = points @ self.W + self.b  # one product, much faster than asking 200 classifiers in turn
+        scores = points @ self.W + self.b  # one product, much faster than 200 classifiers one after the other
         return np.argsort(-scores, 1, kind="stable")[:, :k]
 
     def single(self) -> None:

@@ -1,4 +1,4 @@
-"""The files every system reads: matrices, and for those that train on files or on words, these too."""
+"""Writes the files that every system reads: matrices, and text files for systems that train on files or words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KS = (1, 3, 5)
 
 
 def prepare(name: str, corpus: longtail.Corpus, folder: Path, drivers: Iterable[str]) -> None:
-    """Write matrices and texts; the two files that take a while only for the drivers that read them."""
+    """Write matrices and texts; the two slow files only for the drivers that read them."""
     X, X_test = features(corpus, folder)
     Y = corpus.train.truth()
     matrices = {"X": X, "Y": Y, "X_test": X_test}
@@ -33,14 +33,14 @@ def prepare(name: str, corpus: longtail.Corpus, folder: Path, drivers: Iterable[
         sp.save_npz(folder / f"{key}.npz", sp.csr_matrix(matrix, dtype=np.float32), compressed=False)
     frequent = np.argsort(-corpus.train.label_counts(), kind="stable")[:SLICE]
     np.save(folder / "slice.npy", np.sort(frequent))
-    k = max(10, depth(KS, corpus.test.ignore))  # deep enough to lose the filter pairs
+    k = max(10, depth(KS, corpus.test.ignore))  # enough to remove the filter pairs
     (folder / "about.json").write_text(json.dumps({"corpus": name, "k": k, "min_texts": MIN_TEXTS}))
     if "Omikuji" in drivers:
         repository_file(X, Y, folder / "train.txt")
 
 
 def features(corpus: longtail.Corpus, folder: Path) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """TF-IDF of words in at least two texts, or the features of the corpus; texts and their words beside them."""
+    """Return TF-IDF of words in at least two texts, or the features of the corpus; also the texts and their words."""
     if not corpus.train.has_text:
         return normalise_rows(corpus.train.features), normalise_rows(corpus.test.features)
     encoder, counts = Tfidf.fit(corpus.train.texts, TfidfParameters(min_texts=MIN_TEXTS))
@@ -58,12 +58,12 @@ def features(corpus: longtail.Corpus, folder: Path) -> tuple[sp.csr_matrix, sp.c
 
 
 def words(text: str, known: set[str]) -> str:
-    """The words of a text that are columns of the matrices, in their order: what fastText is given."""
+    """Return the words of a text that are columns of the matrices, in their original order, for fastText."""
     return " ".join(w for w in WORD.findall(unicodedata.normalize("NFKC", text).lower()) if w in known)
 
 
 def repository_file(X: sp.csr_matrix, Y: sp.csr_matrix, path: Path) -> None:
-    """The format of the Extreme Classification Repository, which omikuji trains from.
+    """Write the format of the Extreme Classification Repository, which omikuji trains from.
 
     Rows without labels or without features are left out: its loader refuses them.
     """
@@ -77,5 +77,5 @@ def repository_file(X: sp.csr_matrix, Y: sp.csr_matrix, path: Path) -> None:
 
 
 def row_of(array: np.ndarray, matrix: sp.csr_matrix, i: int) -> list[Any]:
-    """Row i of one of the arrays of a CSR matrix."""
+    """Return row i of one of the arrays of a CSR matrix."""
     return array[matrix.indptr[i] : matrix.indptr[i + 1]].tolist()

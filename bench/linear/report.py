@@ -1,4 +1,4 @@
-"""Predictions judged by one evaluator, and figures held against the bars."""
+"""Evaluates all predictions with one evaluator, and compares figures with the targets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Figures = dict[str, float]
 
 
 class Bar(NamedTuple):
-    """A figure of ours against that of a peer, or the best of several.
+    """One of our figures compared with a peer's, or with the best of several peers.
 
     `kind`: "faster" is theirs / ours of a time, "more" ours / theirs, "share" ours / theirs where less is better,
     "points" ours − theirs. `limits` by corpus; "" for any other.
@@ -37,7 +37,7 @@ class Bar(NamedTuple):
 
 
 def pairs(what: str, key: str, kind: str, limits: dict[str, float]) -> list[Bar]:
-    """The same bar for both kinds of negatives."""
+    """The same target for both kinds of negatives."""
     return [Bar(f"{what}, {n}", f"longtail {n}", (f"pecos {n}",), key, kind, limits) for n in ("tfn", "tfn+man")]
 
 
@@ -51,18 +51,18 @@ BARS = [
     *pairs("peak memory while training", "peak MB", "share", {"": 1}),
     Bar("TF-IDF, fit and transform", "longtail tfidf", ("sklearn tfidf",), "train s", "faster", {"": 8}),
 ]
-CHOSEN = ("longtail chosen", "longtail chosen words")  # the second has other features: beside the bar
+CHOSEN = ("longtail chosen", "longtail chosen words")  # the second has other features: not part of the targets
 ENSEMBLE = "omikuji parabel"  # the best linear peer
 
 
 def ranking(labels: longtail.Labels, found: np.ndarray) -> Ranking:
-    """Saved predictions (N, k) as a ranking; the evaluator reads their order, not their scores."""
+    """Return saved predictions (N, k) as a ranking; the evaluator only uses their order, not their scores."""
     scores = np.where(found >= 0, -np.arange(found.shape[1], dtype=np.float32), np.float32(-np.inf))
     return Ranking(found, scores, labels)
 
 
 def judged(corpus: longtail.Corpus, system: str, found: np.ndarray, folder: Path) -> Figures:
-    """P@k and PSP@k of saved predictions, filter pairs dropped, with the propensities of the corpus."""
+    """Return P@k and PSP@k of saved predictions, filter pairs removed, with the propensities of the corpus."""
     data, labels = corpus.test, corpus.labels
     if SYSTEMS[system].space == "slice":
         data, labels = sliced(data, labels, np.load(folder / "slice.npy"))
@@ -71,7 +71,7 @@ def judged(corpus: longtail.Corpus, system: str, found: np.ndarray, folder: Path
 
 
 def sliced(data: Dataset, labels: longtail.Labels, some: np.ndarray) -> tuple[Dataset, longtail.Labels]:
-    """Some labels alone, in their order."""
+    """Return some labels only, in their order."""
     columns = np.full(len(labels), -1)
     columns[some] = np.arange(len(some))
     texts = None if labels.texts is None else labels.texts.take(some)
@@ -88,12 +88,12 @@ def paired(corpus: longtail.Corpus, ensemble: list[np.ndarray], chosen: list[np.
 
 
 def middle(runs: list[Figures]) -> Figures:
-    """The median of each figure."""
+    """Return the median of each figure."""
     return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
 
 
 def figures_table(title: str, figures: dict[str, Figures]) -> str:
-    """One line for each system."""
+    """Return a table with one line for each system."""
     columns = list(dict.fromkeys(key for row in figures.values() for key in row))
     lines = [f"| {title} | {' | '.join(columns)} |", f"| --- |{' --- |' * len(columns)}"]
     for system, row in figures.items():
@@ -102,7 +102,7 @@ def figures_table(title: str, figures: dict[str, Figures]) -> str:
 
 
 def bars_table(corpus: str, figures: dict[str, Figures]) -> str:
-    """Every bar with what was reached."""
+    """Return a table of all targets with the results."""
     lines = ["| figure | longtail | peer | | ratio | bar | met |", "| --- |" + " --- |" * 6]
     missing = []
     for bar in BARS:
@@ -110,7 +110,7 @@ def bars_table(corpus: str, figures: dict[str, Figures]) -> str:
         if bar.key not in figures.get(bar.ours, {}) or not rivals:
             missing.append(bar.what)
             continue
-        least = bar.kind in ("faster", "share")  # of a time or a size, the least is the best
+        least = bar.kind in ("faster", "share")  # for times and sizes, the smallest is the best
         best = (min if least else max)(rivals, key=lambda name: rivals[name])
         ours, theirs = figures[bar.ours][bar.key], rivals[best]
         limit = bar.limits.get(corpus, bar.limits[""])
@@ -125,7 +125,7 @@ def bars_table(corpus: str, figures: dict[str, Figures]) -> str:
 
 
 def hold(kind: str, ours: float, theirs: float, limit: float) -> tuple[str, str, bool]:
-    """What was reached, what is wanted, and whether it is."""
+    """Return the result, the target, and whether it is met."""
     if kind == "points":
         return f"{ours - theirs:+.2f}", f"≥ {limit:+.1f}", ours - theirs >= limit
     if kind == "share":
@@ -135,12 +135,12 @@ def hold(kind: str, ours: float, theirs: float, limit: float) -> tuple[str, str,
 
 
 def equal_scores(ours: Figures, theirs: Figures) -> bool:
-    """No P@k lower by more than 0.2."""
+    """Whether no P@k is lower by more than 0.2."""
     return all(ours[f"P@{k}"] >= theirs[f"P@{k}"] - 0.2 for k in KS)
 
 
 def ratios_table(figures: dict[str, Figures]) -> str:
-    """How many times as much each peer takes (of speed: as little) as longtail tfn, or +man, or the flat slice."""
+    """Return how many times as much each peer takes (for speed: as little) as longtail tfn, +man, or the flat slice."""
     keys = ("train s", "docs/s", "p50 µs", "p99 µs", "peak MB", "model MB", *SCORES)
     lines = [f"| against longtail | {' | '.join(keys)} |", "| --- |" + " --- |" * len(keys)]
     for system, row in figures.items():
@@ -159,7 +159,7 @@ def ratios_table(figures: dict[str, Figures]) -> str:
 
 
 def paired_table(system: str, rows: list[dict[str, Any]]) -> str:
-    """The differences with their intervals. Below zero is an interval that does not reach it."""
+    """Return the differences with their intervals; the target is met unless the whole interval is below zero."""
     lines = [f"| {system} − {ENSEMBLE} | theirs | ours | difference | 95 % | bar | met |", "| --- |" + " --- |" * 6]
     for row in rows:
         met = "no" if row["high"] < 0 else "yes, ahead" if row["low"] > 0 else "yes, not separable"
@@ -169,5 +169,5 @@ def paired_table(system: str, rows: list[dict[str, Any]]) -> str:
 
 
 def number(value: Any) -> str:
-    """Three digits or so; nothing for what was not measured."""
+    """Return a number with about three digits; empty for a missing figure."""
     return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.2f}"

@@ -1,4 +1,4 @@
-"""What runs, by name: the environment it needs, the class that drives it, and the settings it is given."""
+"""The systems by name: the environment each needs, the class that runs it, and its settings."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ BRANCHING, LEAF_SIZE, C, EPS, PRUNE, BEAM = 16, 100, 1.0, 0.1, 0.1, 10
 TREE = {"branching": BRANCHING, "leaf_size": LEAF_SIZE, "C": C, "eps": EPS, "prune": PRUNE, "beam": BEAM}
 FASTTEXT = {"loss": "hs", "epoch": 25, "lr": 0.5, "dim": 100}
 BONSAI = {"n_trees": 1, "cluster_k": 100, "cluster_balanced": False, "collapse_every_n_layers": 0, "max_depth": 3}
-SLICE = 200  # labels of the one-vs-rest comparison: the most frequent
+SLICE = 200  # labels in the one-vs-rest comparison: the most frequent
 
 OWN = "longtail"  # the environment that runs bench/linear.py itself
 
 
 class System(NamedTuple):
-    """`package` is the distribution whose version is noted; `space` the labels its predictions count in."""
+    """`package` is the distribution whose version is recorded; `space` is the label space of its predictions."""
 
     environment: str
     package: str

@@ -1,7 +1,7 @@
-"""The C++ kernels behind thin typed functions: arrays in the right layout go in, new arrays come out.
+"""Thin typed functions around the C++ kernels: they take arrays in the right layout and return new arrays.
 
-Kernels release the GIL and give the same result for any number of threads. `LONGTAIL_SIMD=portable` turns
-the AVX2 forms off.
+Kernels release the GIL and return the same result for any number of threads. `LONGTAIL_SIMD=portable` turns
+the AVX2 versions off.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from longtail._native.threads import available_threads as available_threads
 from longtail._native.threads import default_threads
 from longtail._native.threads import parse_threads as parse_threads
 
-Csr = Any  # scipy's CSR classes, without importing scipy for a type
+Csr = Any  # scipy's CSR classes, scipy is not imported just for a type
 
 _kernels.set_threads(default_threads())
 
@@ -28,9 +28,9 @@ has_openmp = _kernels.has_openmp
 
 
 def top_k(scores: Csr | NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Indices and scores (N, k) of the k best entries of each row, ties by lower index, pads −1 and −inf.
+    """Return indices and scores (N, k) of the k best entries of each row, ties by lower index, padded with −1 and −inf.
 
-    `scores` is CSR (only stored entries compete) or dense (N, L); it must not hold NaN.
+    `scores` is CSR (only stored entries compete) or dense (N, L); it must not contain NaN.
     """
     if isinstance(scores, np.ndarray):
         return _kernels.top_k_dense(np.ascontiguousarray(scores, np.float32), k)
@@ -38,22 +38,22 @@ def top_k(scores: Csr | NDArray[np.float32], k: int) -> tuple[NDArray[np.int32],
 
 
 def pick(matrix: Csr, columns: NDArray[np.int32]) -> NDArray[np.float32]:
-    """The values of a CSR matrix at (row, columns[row, j]), as (N, k); 0 where nothing is stored or at −1."""
+    """Return the values of a CSR matrix at (row, columns[row, j]), as (N, k); 0 for missing entries and for −1."""
     if not matrix.has_sorted_indices:
         matrix = matrix.sorted_indices()
     return _kernels.pick(*csr_arrays(matrix), np.ascontiguousarray(columns, np.int32))
 
 
 def contains(matrix: Csr, columns: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Whether a CSR matrix stores an entry at (row, columns[row, j]), as (N, k)."""
+    """Return whether a CSR matrix stores an entry at (row, columns[row, j]), as (N, k)."""
     ones = type(matrix)((np.ones(matrix.nnz, np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
     return pick(ones, columns) > 0
 
 
 def bootstrap_sums(values: NDArray[np.float64], resamples: int, seed: int, first: int = 0) -> NDArray[np.float64]:
-    """For each resample the column sums (resamples, M) over N rows drawn with replacement from `values` (N, M).
+    """Return for each resample the column sums (resamples, M) over N rows drawn with replacement from `values` (N, M).
 
-    Resamples are numbered from `first`; what is drawn in one is a function of (seed, its number) alone.
+    Resamples are numbered from `first`; the rows drawn depend only on the seed and the resample's number.
     """
     return _kernels.bootstrap_sums(np.ascontiguousarray(values, np.float64), seed, first, resamples)
 
@@ -61,37 +61,37 @@ def bootstrap_sums(values: NDArray[np.float64], resamples: int, seed: int, first
 def gather_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Data and offsets of the texts at `rows`."""
+    """Return data and offsets of the texts at `rows`."""
     return _kernels.gather_texts(data, offsets, np.ascontiguousarray(rows, np.int64))
 
 
 def count_words(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Words of each text: runs of anything but white space."""
+    """Return the number of words in each text; a word is a run of anything but white space."""
     return _kernels.count_words(data, offsets)
 
 
 def has_variants(data: NDArray[np.uint8], offsets: NDArray[np.int64], words: bool = True) -> NDArray[np.bool_]:
-    """Which texts hold a character that Unicode normalisation (NFKC) may change; with `words` only those of words."""
+    """Return which texts contain a character that NFKC normalisation may change; with `words`, only word characters."""
     return _kernels.has_variants(data, offsets, words).view(bool)
 
 
 def hash_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], seed: int = 0, fold: bool = False
 ) -> NDArray[np.uint64]:
-    """A 64-bit hash of each text; with `fold` of its lower-cased form without digits and punctuation.
+    """Return a 64-bit hash of each text; with `fold`, of its lower-case form without digits and punctuation.
 
-    A text that has nothing else keeps the hash of what it is.
+    If nothing remains after folding, the text itself is hashed.
     """
     return _kernels.hash_texts(data, offsets, seed, fold)
 
 
 class JsonColumns(NamedTuple):
-    """What `json_columns` found: n objects, in order.
+    """The result of `json_columns`: n objects, in order.
 
-    `lines` (n,): the line of each object, counted from 0. `strings`: for each field asked for (UTF-8 bytes,
-    byte lengths (n,)). `values`: (row lengths (n,), is_string, integers, string bytes, string lengths), the
-    flat values in order, integers and strings apart. `numbers`: (row lengths (n,), flat numbers). `integers`:
-    (n,). A missing field has length −1, or the lowest int64.
+    `lines` (n,): the line number of each object, from 0. `strings`: for each requested field (UTF-8 bytes, byte
+    lengths (n,)). `values`: (row lengths (n,), is_string, integers, string bytes, string lengths): the flat values in
+    order, integers and strings stored separately. `numbers`: (row lengths (n,), flat numbers). `integers`: (n,).
+    A missing field has length −1, or the lowest int64.
     """
 
     lines: NDArray[np.int64]
@@ -109,26 +109,26 @@ def json_columns(
     numbers: Sequence[str] = (),
     integers: Sequence[str] = (),
 ) -> JsonColumns | None:
-    """Fields of a block of JSON lines by their type; None where a line is anything but a plain such object.
+    """Extract fields from a block of JSON lines by type; None if any line is not a plain object of this form.
 
-    None also stands for malformed JSON and invalid UTF-8: the caller finds out with a full parser.
+    Malformed JSON and invalid UTF-8 also give None: the caller then uses a full parser to report the error.
     """
     found = _kernels.json_columns(block, list(strings), list(values), list(numbers), list(integers))
     return None if found is None else JsonColumns(*found)
 
 
 def nearest_sparse(lists: Csr, queries: Csr, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """For each query row the k columns of `lists` (terms × documents, CSR) with the largest product above 0."""
+    """Return for each query row the k columns of `lists` (terms × documents, CSR) with the largest product above 0."""
     return _kernels.nearest_sparse(*csr_arrays(lists), lists.shape[1], *csr_arrays(queries), k)
 
 
 class SparseRows(NamedTuple):
-    """What `sparse_rows` found: n rows, in order; the entries of a bad row are left out.
+    """The result of `sparse_rows`: n rows, in order; the entries of a bad row are left out.
 
-    `label_lengths` (n,) and `label_indices`: the label list of each row, laid flat. `lengths` (n,), `indices`,
-    `values`: its pairs. Both are sorted and without repetitions within rows. `bad` (m, 4): row, reason, and
-    start and stop in the block of what is wrong. `merged`: labels that stood twice in a row, the first such row
-    (−1 if none), and the same for pairs.
+    `label_lengths` (n,) and `label_indices`: the label list of each row, flat. `lengths` (n,), `indices`, `values`: its
+    pairs. Both are sorted and without duplicates within rows. `bad` (m, 4): row, reason, and start and stop of the bad
+    bytes in the block. `merged`: the number of duplicate labels within rows, the first such row (−1 if none), and the
+    same for pairs.
     """
 
     label_lengths: NDArray[np.int64]
@@ -141,18 +141,18 @@ class SparseRows(NamedTuple):
 
 
 def sparse_rows(block: bytes, columns: int, *, start: int = 0, labels: int = -1, weights: bool = False) -> SparseRows:
-    """Rows of "index:value" with indices below `columns`, from byte `start` of a block of lines.
+    """Parse rows of "index:value" with indices below `columns`, from byte `start` of a block of lines.
 
-    With `labels` ≥ 0 a row begins with a list of label indices below it. With `weights` values are label weights,
-    which must be above 0 and at most 1, and of which the largest stays where a label stands twice; else they are
-    features, which are added up.
+    With `labels` ≥ 0, a row starts with a list of label indices below it. With `weights`, values are label weights:
+    above 0, at most 1; of duplicates the largest is used. Otherwise values are features, and duplicates
+    are added up.
     """
     found = SparseRows(*_kernels.sparse_rows(block, start, labels, columns, weights))
     return found._replace(bad=found.bad.reshape(-1, 4))
 
 
 def sparse_lines(matrix: Csr, first: int, last: int, labels: Csr | None = None) -> bytes:
-    """Rows first … last − 1 as lines of "index:value", values exact; with `labels` their indices in front."""
+    """Return rows first … last − 1 as lines of "index:value", values exact; with `labels`, their indices in front."""
     listed = matrix if labels is None else labels
     return _kernels.sparse_lines(*csr_arrays(matrix), *csr_arrays(listed)[:2], labels is not None, first, last)
 
@@ -166,10 +166,10 @@ def vote(
     removed: NDArray[np.bool_],
     k: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The k best labels (N, k) by score(l) = share·Σ_i w_i y_il / (1 − Σ_i w_i [i abstains on l]) + match_l.
+    """Return the k best labels (N, k) by score(l) = share·Σ_i w_i y_il / (1 − Σ_i w_i [i abstains on l]) + match_l.
 
-    `voters` are rows of Y and their weights (N, m), adding up to 1 in a row, and `matches` labels and what each
-    is worth (N, m′); −1 ends a row. Labels in `removed` (L,) and those that score 0 are left out.
+    `voters` are rows of Y and their weights (N, m), which add up to 1 in each row; `matches` are labels and their
+    scores (N, m′). −1 ends a row. Labels in `removed` (L,) and labels with score 0 are left out.
     """
     pairs = (np.empty(0, np.int64), np.empty(0, np.int32)) if abstain is None else csr_arrays(abstain)[:2]
     arrays = [np.ascontiguousarray(a) for a in (*voters, *matches)]
@@ -183,14 +183,14 @@ def fill(
     values: NDArray[np.float32],
     L: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """A ranking (N, k) whose pads are the labels of `order` that the row lacks, scored by `values` or just below."""
+    """Replace padding in a ranking (N, k) by labels of `order` that the row lacks, scored by `values` or just below."""
     filled = np.array(labels, np.int32, order="C"), np.array(scores, np.float32, order="C")
     _kernels.fill(*filled, np.ascontiguousarray(order, np.int32), np.ascontiguousarray(values, np.float32), L)
     return filled
 
 
 def csr_arrays(matrix: Csr) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """indptr, indices, data in the layout the kernels take; a copy only where the layout differs."""
+    """Return indptr, indices, data in the layout the kernels need; copies only if the layout differs."""
     return (
         np.ascontiguousarray(matrix.indptr, np.int64),
         np.ascontiguousarray(matrix.indices, np.int32),

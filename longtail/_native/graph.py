@@ -1,4 +1,4 @@
-"""The kernels of label graphs: co-occurrence and random walks, row by row."""
+"""Kernels for label graphs: co-occurrence and random walks, row by row."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ NO_VECTORS = (np.empty((0, 0), np.float32), np.empty(0, np.int64), np.empty(0, n
 
 
 class LabelGraph:
-    """Graphs over the labels of Y (N, L), whose stored entries count 1 each; rows must hold a label once at most.
+    """Graphs over the labels of Y (N, L). Each stored entry counts as 1; a row must not contain a label twice.
 
-    Rows are given as CSR arrays, columns rising, for the labels asked for, in their order.
+    Rows are returned as CSR arrays with ascending columns, one for each requested label, in the requested order.
     """
 
     def __init__(self, Y: Csr):
@@ -24,9 +24,9 @@ class LabelGraph:
     def cooccurrence(
         self, labels: NDArray[np.int32], *, threshold: float, shrink: float, symmetric: bool, top: int | None
     ) -> CsrArrays:
-        """G_ij/(G_jj + shrink), or ½(G_ij/G_jj + G_ij/G_ii), where above `threshold`; 1 at j itself.
+        """Return G_ij/(G_jj + shrink), or ½(G_ij/G_jj + G_ij/G_ii), if above `threshold`; 1 at j itself.
 
-        At most `top` entries in a row, j among them.
+        A row has at most `top` entries, including j.
         """
         return self._graph.cooccurrence(labels, threshold, shrink, symmetric, 0 if top is None else min(top, MOST))
 
@@ -41,7 +41,7 @@ class LabelGraph:
         seed: int,
         vectors: Csr | NDArray[np.float32] | None,
     ) -> CsrArrays:
-        """How often each label was met in `hops` hops from j; with `vectors` (L, d) of those not pointing away."""
+        """Count visits to each label in `hops` hops from j; `vectors` (L, d) exclude labels that point away from j."""
         arrays: tuple[NDArray[np.generic], ...] = NO_VECTORS
         if isinstance(vectors, np.ndarray):
             arrays = (np.ascontiguousarray(vectors, np.float32), *NO_VECTORS[1:])

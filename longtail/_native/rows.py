@@ -1,4 +1,4 @@
-"""The kernels of training on few of many rows: products with them, steps of Adam, and which rows they are."""
+"""Kernels for training few rows of a large table: inner products, Adam steps, and candidate lists."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Floats = NDArray[np.float32]
 
 
 def dots(x: Floats, table: Floats, rows: NDArray[np.integer[Any]]) -> Floats:
-    """x[b] · table[rows[b, c]] as (B, C), for x (B, d), table (n, d) and rows (B, C); −1 gives 0.
+    """Return x[b] · table[rows[b, c]] as (B, C), for x (B, d), table (n, d) and rows (B, C); −1 gives 0.
 
-    Nothing of the size B·C·d is made.
+    No array of size B·C·d is created.
     """
     arrays = (np.ascontiguousarray(x, np.float32), np.ascontiguousarray(table, np.float32))
     return _kernels.dots(*arrays, np.ascontiguousarray(rows, np.int64))
@@ -33,7 +33,7 @@ def adam_rows(
     eps: float,
     steps: int,
 ) -> None:
-    """Adam's step number `steps` for the rows `ids` (U,), each there once, of a table (n, d) and its moments, in place.
+    """Do Adam's step `steps` in place for the rows `ids` (U,), all different, of a table (n, d) and its moments.
 
     `grad` is (U, d). The three tables must be contiguous float32: others are refused, not copied.
     """
@@ -46,9 +46,9 @@ def adam_rows(
 def join_truth(
     ptr: NDArray[np.int64], labels: NDArray[np.int64], values: Floats, shortlist: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Floats, Floats, int]:
-    """True labels and a shortlist (B, S), side by side: candidates (B, most + S), whether each counts, their targets.
+    """Join true labels and a shortlist (B, S): returns candidates (B, most + S), whether each counts, their targets.
 
-    Row b has the true labels[ptr[b]:ptr[b + 1]], which rise; they come first, padded by −1. A label of the shortlist
-    that is true counts once only, at its first place. Last, how many of the shortlists' labels are true.
+    Row b has the true labels[ptr[b]:ptr[b + 1]], ascendingand first, padded with −1. If a label of the shortlist
+    is true, it counts only once, at its first place. The last value returned is how many shortlisted labels are true.
     """
     return _kernels.join_truth(ptr, labels, values, np.ascontiguousarray(shortlist, np.int64))

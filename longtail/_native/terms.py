@@ -1,4 +1,4 @@
-"""The kernels of the sparse encoder: terms of texts, counted, and weighed."""
+"""Kernels of the sparse encoder: terms of texts, counted and weighted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 class Terms(NamedTuple):
     """What counts as a term: n-grams of `words` (shortest, longest) and of `characters`; (0, 0) for none.
 
-    `within`: the latter stay inside what stands between white space, with a blank on either side.
+    With `within`, character n-grams stay inside pieces between white space, with a blank added on either side.
     """
 
     words: tuple[int, int] = (1, 1)
@@ -24,7 +24,7 @@ class Terms(NamedTuple):
     within: bool = True
 
     def flat(self) -> tuple[int, int, int, int, bool]:
-        """As the kernels take it."""
+        """Return the fields in the order the kernels take them."""
         return (*self.words, *self.characters, self.within)
 
 
@@ -32,8 +32,10 @@ WORDS = Terms()
 
 
 class Spelled(NamedTuple):
-    """Texts (UTF-8 and offsets), and those that stand for some of them, at `rows`, which rise: the same in another
-    spelling, without a copy of all."""
+    """Texts (UTF-8 and offsets), and replacements for the texts at `rows` (ascending): the same in another spelling.
+
+    This avoids a copy of all texts.
+    """
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
@@ -43,9 +45,10 @@ class Spelled(NamedTuple):
 
 
 class TermCounts(NamedTuple):
-    """What `fit_terms` found: the vocabulary (UTF-8 and offsets), in how many texts each term stands, how many
-    terms, the first, are of words, and the counts as CSR arrays; how many characters were in scripts without
-    spaces, and how many words were not."""
+    """The result of `fit_terms`: the vocabulary (UTF-8 and offsets), the number of texts with each term, how many terms
+    are words (they come first), and the counts as CSR arrays; also the number of characters in scripts without spaces,
+    and the number of other words.
+    """
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
@@ -57,8 +60,7 @@ class TermCounts(NamedTuple):
 
 
 class HashedCounts(NamedTuple):
-    """What `fit_hashed` found: in how many texts each bucket stands (0 for those left out), and the rest as in
-    `TermCounts`."""
+    """The result of `fit_hashed`: the number of texts with each bucket (0 if left out); the rest as in `TermCounts`."""
 
     texts_with: NDArray[np.int64]
     counts: Arrays
@@ -74,10 +76,10 @@ def fit_terms(
     max_texts: int = 2**62,
     limit: int | None = None,
 ) -> TermCounts:
-    """Count the terms of texts and make the vocabulary of those in `min_texts` to `max_texts` texts.
+    """Count the terms of texts and build the vocabulary of those in `min_texts` to `max_texts` texts.
 
-    With `limit`, the most frequent so many of words, and so many of characters. Words come first, then characters,
-    both sorted by their bytes.
+    With `limit`, only that many of the most frequent words, and of the most frequent character n-grams, are kept.
+    Words come first, then character n-grams, both sorted by their bytes.
     """
     most = -1 if limit is None else limit
     return TermCounts(*_kernels.fit_terms(*texts, *terms.flat(), min_texts, max_texts, most))
@@ -96,7 +98,7 @@ def fit_hashed(
 
 
 class TermIndex:
-    """A vocabulary, whose first `words` terms are of words, ready to count the terms of texts."""
+    """A vocabulary that counts the terms of texts; its first `words` terms are words."""
 
     def __init__(
         self, data: NDArray[np.uint8], offsets: NDArray[np.int64], words: int | None = None, terms: Terms = WORDS
@@ -104,26 +106,26 @@ class TermIndex:
         self._index = _kernels.TermIndex(data, offsets, len(offsets) - 1 if words is None else words, *terms.flat())
 
     def count(self, texts: Spelled) -> Arrays:
-        """CSR arrays of the counts of known terms."""
+        """Return the counts of known terms as CSR arrays."""
         return self._index.count(*texts)
 
     def encode(self, texts: Spelled, idf: NDArray[np.float32], sublinear: bool) -> Arrays:
-        """CSR arrays of the counts of known terms, weighed as by `weigh`."""
+        """Return the counts of known terms as CSR arrays, weighted as in `weigh`."""
         return self._index.encode(*texts, idf, sublinear)
 
 
 class HashIndex(TermIndex):
-    """Hashed terms: the buckets (B,) with a 1 are counted."""
+    """Hashed terms: buckets (B,) that are set in `kept` are counted."""
 
     def __init__(self, kept: NDArray[np.bool_], terms: Terms = WORDS):
         self._index = _kernels.HashIndex(kept.astype(np.uint8), *terms.flat())
 
 
 def weigh(counts: Csr, idf: NDArray[np.float32], sublinear: bool) -> NDArray[np.float32]:
-    """The entries of tf·idf, scaled to unit length in each row; tf is the count, or (sublinear) 1 + ln(count)."""
+    """Return tf·idf entries scaled to unit length in each row; tf is the count, or (sublinear) 1 + ln(count)."""
     return _kernels.weigh(*csr_arrays(counts), np.ascontiguousarray(idf, np.float32), sublinear)
 
 
 def unit_rows(indptr: NDArray[np.int64], data: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The entries of a CSR matrix, scaled to unit length in each row."""
+    """Return the entries of a CSR matrix, scaled to unit length in each row."""
     return _kernels.unit_rows(indptr, data)

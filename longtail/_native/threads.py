@@ -10,7 +10,7 @@ MOST_THREADS = 4096
 
 
 def available_threads() -> int:
-    """What this process may use: the affinity mask, cut by the cgroup's CPU quota."""
+    """Return the number of CPUs this process may use: its affinity mask, limited by the cgroup's CPU quota."""
     try:
         count = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS, Windows
@@ -25,11 +25,11 @@ def available_threads() -> int:
 
 
 def parse_threads(value: object) -> int | None:
-    """A number of threads, None where `value` is no whole number from 1 to MOST_THREADS."""
+    """Return a number of threads, or None if `value` is not an integer from 1 to MOST_THREADS."""
     text = str(value)
     return int(text) if text.isdecimal() and 0 < int(text) <= MOST_THREADS else None
 
 
 def default_threads() -> int:
-    """`LONGTAIL_THREADS` where it makes sense, else what is available. Importing is no place to complain."""
+    """Return `LONGTAIL_THREADS` if valid, else the available number. An import must not raise for a bad value."""
     return parse_threads(os.environ.get(VARIABLE)) or available_threads()

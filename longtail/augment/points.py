@@ -1,4 +1,4 @@
-"""D becomes D ∪ Z: the one call by which any engine augments its training set."""
+"""D becomes D ∪ Z: the one function with which any engine augments its training set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from longtail.data.dataset import Dataset
 from longtail.metrics.frequency import bins_of
 
 log = logging.getLogger("longtail")
-SAMPLE, BUDGET, SYNONYMS = 1, 2, 3  # what is drawn at random, each apart from the others
+SAMPLE, BUDGET, SYNONYMS = 1, 2, 3  # separate random streams for the things drawn at random
 
 
 def augment(
@@ -29,16 +29,16 @@ def augment(
     kind: str = "this recipe",
     progress: Progress | None = None,
 ) -> Dataset:
-    """The training set that these settings make of `data`; what is added comes last.
+    """Return the training set that these settings make from `data`; new points are added at the end.
 
-    Targets come from the Y of `data` without its ignored pairs. A point that is a label's text ignores nothing.
-    `labels` are not changed, so counts and propensities stay those of the original training set. `kind` is in whose
-    name data that lacks texts is refused. What mixes embeddings leaves `data` as it is: that is for networks to do.
+    Targets come from the Y of `data` without its ignored pairs. A point made from a label text has no ignored pairs.
+    `labels` are not changed, so counts and propensities stay those of the original training set. `kind` is the
+    recipe's name in error messages. Methods that mix embeddings return `data` unchanged: the network does the mixing.
     """
     if settings.method == "none":
         return data
     if settings.method == "auto":
-        raise UnsupportedError(f"{kind}: augment=auto is decided on a validation part before anything is augmented")
+        raise UnsupportedError(f"{kind}: augment=auto must be resolved on the validation part before augmenting")
     settings.check(data, labels, kind)
     if settings.of_embeddings:
         return data
@@ -57,25 +57,25 @@ def augment(
 def label_points(
     data: Dataset, labels: Labels, settings: Augmentation, seed: int, progress: Progress | None = None
 ) -> Dataset:
-    """Z: the texts of labels as points, with their targets; of a share of the labels where that is asked for."""
+    """Return Z: label texts as points, with their targets; only a share of the labels if the settings say so."""
     if labels.texts is None:
-        raise UnsupportedError("these labels have no texts that could be points")
+        raise UnsupportedError("these labels have no texts to use as points")
     usable = np.flatnonzero(usable_labels(labels))
     truth = data.truth()
     counts = np.bincount(truth.indices, minlength=len(labels))
     rows = sample(usable, counts, settings, np.random.default_rng([seed, SAMPLE]))
     without = len(labels) - len(usable) - (0 if labels.removed is None else int(labels.removed.sum()))
     if without:
-        log.info("augment: %s of %s labels have no text, and no point of their own", f"{without:,}", f"{len(labels):,}")
+        log.info("augment: %s of %s labels have no text and add no point", f"{without:,}", f"{len(labels):,}")
     return Dataset(labels.texts.take(rows), label_targets(truth, rows, settings, seed, progress))
 
 
 def sample(
     usable: NDArray[np.int64], counts: NDArray[np.int64], settings: Augmentation, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The labels whose texts become points, rising: `share` of the usable ones.
+    """Return the labels (ascending) whose texts become points: `share` of the usable ones.
 
-    Uniformly, or by bins of equal volume from the tail to the head (see `bins_of`), uniformly within a bin.
+    They are drawn uniformly, or bin by bin from the tail to the head (see `bins_of`) and uniformly within a bin.
     """
     if settings.share == 1:
         return usable

@@ -1,4 +1,4 @@
-"""What augmentation can be told: the `augment` field of every recipe."""
+"""The settings of augmentation: the `augment` field of every recipe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from longtail.data.dataset import Dataset
 log = logging.getLogger("longtail")
 
 SAMPLING = ("share", "order")
-USES: dict[str, tuple[str, ...]] = {  # the options that make a difference to each method
+USES: dict[str, tuple[str, ...]] = {  # the options that each method uses
     "none": (),
     "gandalf": ("delta", *SAMPLING),
     "gandalf-shrunk": ("delta", "shrink", *SAMPLING),
@@ -32,25 +32,25 @@ USES: dict[str, tuple[str, ...]] = {  # the options that make a difference to ea
     "label-mixup": ("mix",),
     "auto": ("delta", "shrink", *SAMPLING),
 }
-TRIED: dict[str, dict[str, float]] = {  # by auto; δ of gandalf-shrunk: debian-related and eurlex57k-titles, validation
+TRIED: dict[str, dict[str, float]] = {  # by auto; δ chosen on validation (debian-related, eurlex57k-titles)
     "none": {},
     "self": {},
     "gandalf": {},
     "gandalf-shrunk": {"delta": 0.3},
 }
-OF_EMBEDDINGS = ("mixup", "label-mixup")  # change no training point: a network mixes them as it is trained
+OF_EMBEDDINGS = ("mixup", "label-mixup")  # do not change training points: a network mixes embeddings during training
 
 
 @dataclass(frozen=True)
 class Augmentation(Parameters):
-    """How a training set D is augmented, most often by Z: the texts z_j of the labels as points of their own.
+    """How a training set D is augmented, usually by Z: the label texts z_j as additional training points.
 
-    The target of label i at z_j is for `gandalf` y_ji = G_ij / G_jj where that is above δ (eq. 1.6), G the number of
-    points two labels share; for `gandalf-shrunk` G_ij / (G_jj + κ); for `self` only y_jj = 1; for `glas` σ of the
-    symmetric estimate; for `walk` by visits of random walks. `labels-only` is Z of eq. 1.6 without D, `budgeted` as
-    many points of D ∪ Z as D has. `synonyms` adds copies of D in which words are replaced. `mixup` and `label-mixup`
-    leave D as it is, and have a network trained on vectors between two points, or between a point and one of its
-    labels' texts. `auto` tries some of these on the validation part.
+    The target of label i at z_j depends on the method. `gandalf`: y_ji = G_ij / G_jj if above δ (eq. 1.6), with G the
+    number of points two labels share. `gandalf-shrunk`: G_ij / (G_jj + κ). `self`: only y_jj = 1. `glas`: σ of the
+    symmetric estimate. `walk`: from visit counts of random walks. `labels-only` is Z of eq. 1.6 without D; `budgeted`
+    draws as many points from D ∪ Z as D has. `synonyms` adds copies of D with some words replaced. `mixup` and
+    `label-mixup` leave D unchanged; the network trains on vectors between two points, or between a point and one of its
+    label texts. `auto` compares some of these on the validation part.
     """
 
     kind = "augment"
@@ -70,27 +70,27 @@ class Augmentation(Parameters):
     ] = param("none", "label texts as training points")
     delta: float = param(0.1, "δ: smaller targets are dropped", at_least=0.0, below=1.0)  # paper: 0.1
     shrink: float = param(
-        10.0, "κ of gandalf-shrunk: labels with few examples say less", at_least=0.0
-    )  # chosen as that of TRIED
+        10.0, "κ of gandalf-shrunk: reduces the targets of labels with few examples", at_least=0.0
+    )  # chosen in the same way as TRIED
     share: float = param(1.0, "share of the labels whose texts become points", above=0.0, at_most=1.0)
-    order: Literal["uniform", "tail-first"] = param("uniform", "which labels, where the share is below 1")
+    order: Literal["uniform", "tail-first"] = param("uniform", "which labels to take if share is below 1")
     self_target: Literal["sigmoid", "one"] = param("sigmoid", "a label's target at its own text in glas: σ(1) or 1")
-    hops: int = param(400, "of a random walk", at_least=1)  # ECLARE: 400
-    restart: float = param(0.8, "probability that a walk begins again", at_least=0.0, below=1.0)  # ECLARE: 0.8
-    top: int = param(10, "labels a walk keeps", at_least=1)  # ECLARE: 10
+    hops: int = param(400, "hops of a random walk", at_least=1)  # ECLARE: 400
+    restart: float = param(0.8, "probability that a walk restarts", at_least=0.0, below=1.0)  # ECLARE: 0.8
+    top: int = param(10, "how many labels to keep per walk", at_least=1)  # ECLARE: 10
     head: int = param(500, "labels with more points than this are left out of walks", at_least=1)  # ECLARE: 500
     words: float = param(0.15, "share of the words that synonyms replaces", above=0.0, at_most=1.0)
-    near: int = param(5, "a word is replaced by one of so many nearest in meaning", at_least=1)
-    copies: int = param(1, "of each text that synonyms makes", at_least=1, at_most=100)
-    # Zhang et al. 2018: 0.1 to 0.4, and above that networks learn too little; paper 001 does not say
-    mix: float = param(0.2, "α of mixup and label-mixup: shares come from Beta(α, α); 1: any share alike", above=0.0)
+    near: int = param(5, "a word is replaced by one of this many nearest words", at_least=1)
+    copies: int = param(1, "copies of each text made by synonyms", at_least=1, at_most=100)
+    # Zhang et al. 2018: 0.1 to 0.4, above that networks underfit; paper 001 gives no value
+    mix: float = param(0.2, "α of mixup and label-mixup: shares come from Beta(α, α); 1 means uniform", above=0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         idle = sorted(set(self.changed()) - {"method", *USES[self.method]})
         if idle:
             known = ", ".join(USES[self.method]) or "no options"
-            raise ParameterError(f"augment={self.method} has no use for {idle[0]}; it takes {known}")
+            raise ParameterError(f"augment={self.method} does not use {idle[0]}; it takes {known}")
 
     def __repr__(self) -> str:
         options = (f"{name}={value!r}" for name, value in self.changed().items() if name != "method")
@@ -98,37 +98,37 @@ class Augmentation(Parameters):
 
     @property
     def of_labels(self) -> bool:
-        """Whether label texts become points."""
+        """Whether label texts become training points."""
         return self.method not in ("none", "synonyms", *OF_EMBEDDINGS)
 
     @property
     def of_embeddings(self) -> bool:
-        """Whether it is a matter of networks, which mix the vectors of points as they are trained."""
+        """Whether the method mixes embeddings, which only networks do, during training."""
         return self.method in OF_EMBEDDINGS
 
     def check(self, data: Dataset, labels: Labels, kind: str) -> None:
-        """Refuse data that lacks what is needed, in the name of a recipe (`kind`)."""
+        """Refuse data without the texts that the method needs; `kind` is the recipe's name in error messages."""
         if self.method in ("none", "auto"):
             return
         if not data.has_text:
             raise UnsupportedError(
                 f"{kind}: augment={self.method} needs texts, but the points of this corpus are rows of features; "
-                "give it a corpus with texts, or leave augment at none"
+                "use a corpus with texts, or augment=none"
             )
         wants_texts = self.of_labels or self.method == "label-mixup"
         if wants_texts and not usable_labels(labels).any():
-            does = "makes training points of" if self.of_labels else "mixes training points with"
+            does = "makes training points from" if self.of_labels else "mixes training points with"
             raise UnsupportedError(
                 f"{kind}: augment={self.method} {does} label texts, but the labels of this corpus have none; "
-                "give labels texts (docs/data.md), or leave augment at none"
+                "add label texts (docs/data.md), or use augment=none"
             )
 
     def candidates(self, data: Dataset, labels: Labels) -> list[Augmentation]:
-        """What is to be tried on the validation part: itself alone, unless it is `auto`."""
+        """Return the settings to compare on the validation part: only itself, unless the method is `auto`."""
         if self.method != "auto":
             return [self]
         if not data.has_text or not usable_labels(labels).any():
-            log.info("augment: there are no label texts, so nothing is added to the training points")
+            log.info("augment: there are no label texts, so no training points are added")
             return [Augmentation()]
         given = self.changed()
         return [
@@ -137,7 +137,7 @@ class Augmentation(Parameters):
         ]
 
     def usual(self, data: Dataset, labels: Labels) -> Augmentation:
-        """What to take where there is no validation part to decide on: itself, unless it is `auto`."""
+        """Return the settings to use if there is no validation part to decide on: itself, unless it is `auto`."""
         if self.method != "auto":
             return self
         tried = self.candidates(data, labels)
@@ -145,14 +145,14 @@ class Augmentation(Parameters):
 
     @property
     def spelled(self) -> str:
-        """On one line, as "gandalf-shrunk delta=0.3"."""
+        """Return the settings on one line, such as "gandalf-shrunk delta=0.3"."""
         return " ".join(
             [self.method, *(f"{name}={value}" for name, value in self.changed().items() if name != "method")]
         )
 
 
 def usable_labels(labels: Labels) -> NDArray[np.bool_]:
-    """Which labels can be points (L,): those that have a text and are not removed."""
+    """Return a mask (L,) of the labels that can become points: they have a text and are not removed."""
     if labels.texts is None:
         return np.zeros(len(labels), bool)
     usable = _native.count_words(labels.texts.data, labels.texts.offsets) > 0

@@ -1,4 +1,4 @@
-"""Copies of texts in which words are replaced by words of near meaning (paper 001, Table 1.6)."""
+"""Copies of texts with words replaced by words of similar meaning (paper 001, Table 1.6)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from longtail.core.texts import Texts
 from longtail.data.dataset import Dataset
 from longtail.encoders.vectors import WordVectors, glove
 
-BLOCK = 4096  # words whose similarities to all others are held at a time
+BLOCK = 4096  # words whose similarities to all others are in memory at once
 
 
 def with_synonyms(
     data: Dataset, settings: Augmentation, rng: np.random.Generator, known: WordVectors | None = None
 ) -> Dataset:
-    """`data` and after it copies of its points: other words, the same labels and ignored pairs."""
+    """Return `data` followed by copies of its points: other words, the same labels and ignored pairs."""
     pieces = Pieces.of(data.texts)
     near = neighbours([word.lower() for word in pieces.vocabulary], known or glove("augment=synonyms"), settings.near)
     both = data
@@ -29,27 +29,27 @@ def with_synonyms(
 
 
 class Pieces(NamedTuple):
-    """Texts cut into words and what stands between them, alternately; nothing at all may stand between.
+    """Texts split into words and the gaps between them, in turn; a gap may be empty.
 
-    `texts` are all pieces, words at the odd places, 2m + 1 of them in all; `ends` (N,) the number of bytes after each
-    of the N texts. `word` (m,) is the place of each word in `vocabulary`, which holds every spelling once.
+    `texts` holds all 2m + 1 pieces, with words at the odd places. `ends` (N,) is the number of bytes up to the end of
+    each of the N texts. `word` (m,) is the place of each word in `vocabulary`, which holds every spelling once.
     """
 
     texts: Texts
     ends: NDArray[np.int64]
     word: NDArray[np.int64]
     vocabulary: Texts
-    of_text: NDArray[np.int64]  # (m,): the text each word is in
+    of_text: NDArray[np.int64]  # (m,): the text that contains each word
 
     @classmethod
     def of(cls, texts: Texts) -> Pieces:
-        """A word is a run of ASCII letters, digits and whatever is not ASCII; none goes across two texts."""
+        """Split texts. A word is a run of ASCII letters, digits and non-ASCII bytes; no word crosses two texts."""
         data = texts.data[texts.offsets[0] : texts.offsets[-1]]
         ends = texts.offsets[1:] - texts.offsets[0]
         inside = np.concatenate([[False], WORD[data], [False]])
         begins = inside[1:] & ~inside[:-1]
         stops = inside[:-1] & ~inside[1:]
-        borders = np.unique(ends[(ends > 0) & (ends < len(data))])  # a word that goes on there is two
+        borders = np.unique(ends[(ends > 0) & (ends < len(data))])  # a word that crosses a border is split in two
         cut = borders[inside[borders] & inside[borders + 1]]
         begins[cut] = stops[cut] = True
         first, last = np.flatnonzero(begins), np.flatnonzero(stops)
@@ -64,9 +64,9 @@ class Pieces(NamedTuple):
         return cls(pieces, ends, word, words.take(example), np.searchsorted(ends, first, side="right"))
 
     def replaced(self, near: NDArray[np.int32], share: float, rng: np.random.Generator) -> Texts:
-        """The texts with a share of their words replaced by one of `near` (V, k), which are words of the vocabulary.
+        """Return the texts with a share of their words replaced by one of `near` (V, k), places in the vocabulary.
 
-        −1 in `near` stands for none. In every text that has words to replace at least one is.
+        −1 in `near` means no neighbour. In every text with replaceable words, at least one is replaced.
         """
         able = np.flatnonzero(near[self.word, 0] >= 0)
         chosen = able[drawn(self.of_text[able], share, rng)]
@@ -75,7 +75,7 @@ class Pieces(NamedTuple):
         at = np.arange(len(self.texts))
         at[2 * chosen + 1] = len(self.texts) + others
         mixed = (self.texts + self.vocabulary).take(at)
-        moved = np.zeros(len(self.texts), np.int64)  # how many bytes longer each piece became
+        moved = np.zeros(len(self.texts), np.int64)  # by how many bytes each piece grew
         moved[2 * chosen + 1] = self.vocabulary.byte_lengths[others] - self.texts.byte_lengths[2 * chosen + 1]
         longer = np.bincount(self.of_text[chosen], moved[2 * chosen + 1], minlength=len(self.ends))
         offsets = np.append(0, self.ends + np.cumsum(longer).astype(np.int64))
@@ -83,7 +83,7 @@ class Pieces(NamedTuple):
 
 
 def drawn(group: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """A share of the members of each group (rising), rounded up."""
+    """Draw a share (rounded up) of the members of each group; groups are in ascending order."""
     order = np.lexsort((rng.random(len(group)), group))
     sizes = np.bincount(group)
     rank = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -91,15 +91,15 @@ def drawn(group: NDArray[np.int64], share: float, rng: np.random.Generator) -> N
 
 
 def neighbours(words: list[str], known: WordVectors, count: int) -> NDArray[np.int32]:
-    """The nearest others of each word by cosine (V, count), as places among `words`; −1 pads.
+    """Return the nearest other words of each word by cosine, as places in `words` (V, count); −1 pads.
 
-    Both sides are words that have a vector; spellings that are equal in lower case are no neighbours of each other.
+    Only words with a vector take part. Spellings that are equal in lower case are not neighbours of each other.
     """
     place = {word: at for at, word in enumerate(known.words)}
     at = np.array([place.get(word, -1) for word in words], np.int64)
     have = np.flatnonzero(at >= 0)
     found = np.full((len(words), count), -1, np.int32)
-    # of several spellings the first stands for all
+    # of several spellings, only the first is a candidate
     _, first, spelling = np.unique(at[have], return_index=True, return_inverse=True)
     vectors = np.asarray(known.vectors[at[have[first]]], np.float32)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

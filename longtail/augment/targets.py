@@ -1,4 +1,4 @@
-"""What labels the text of a label has: a row of soft targets for each (paper 001, section 1.3)."""
+"""The soft targets of label texts: one row for each (paper 001, section 1.3)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from longtail.labels.graph import cooccurrence, symmetric, walk
 def label_targets(
     Y: sp.csr_matrix, rows: NDArray[np.int64], settings: Augmentation, seed: int, progress: Progress | None = None
 ) -> sp.csr_matrix:
-    """The targets (len(rows), L) of the texts of the labels `rows`, from the original Y (N, L) alone.
+    """Return the targets (len(rows), L) of the texts of labels `rows`, from the original Y (N, L) only.
 
-    A label's target at its own text is 1, for labels that never occur too; only in `glas` it may be σ(1).
+    A label's target at its own text is 1, even if the label never occurs; only in `glas` it may be σ(1).
     """
     if settings.method == "self":
         return csr(np.arange(len(rows) + 1), rows, np.ones(len(rows), np.float32), (len(rows), Y.shape[1]))
@@ -31,7 +31,7 @@ def label_targets(
 
 
 def glas(S: sp.csr_matrix, rows: NDArray[np.int64], one: bool) -> sp.csr_matrix:
-    """σ(S) where labels occur together, S = ½(P[i|j] + P[j|i]) (eq. 1.9); elsewhere 0, not σ(0)."""
+    """Return σ(S) where labels occur together, S = ½(P[i|j] + P[j|i]) (eq. 1.9); elsewhere 0, not σ(0)."""
     S.data = (1 / (1 + np.exp(-S.data))).astype(np.float32)
     if one:
         S.data[own(S, rows)] = 1
@@ -39,7 +39,10 @@ def glas(S: sp.csr_matrix, rows: NDArray[np.int64], one: bool) -> sp.csr_matrix:
 
 
 def of_visits(visits: sp.csr_matrix, rows: NDArray[np.int64], delta: float) -> sp.csr_matrix:
-    """Visit counts as targets: a row divided by its own label's, at most 1, and 0 up to δ; its own label has 1."""
+    """Convert visit counts to targets: each row divided by the count of its own label, capped at 1, and 0 if at most δ.
+
+    The row's own label has target 1.
+    """
     home = own(visits, rows)
     visits.data = np.minimum(visits.data / np.repeat(visits.data[home], np.diff(visits.indptr)), 1).astype(np.float32)
     visits.data[(visits.data <= delta) & ~home] = 0
@@ -48,5 +51,5 @@ def of_visits(visits: sp.csr_matrix, rows: NDArray[np.int64], delta: float) -> s
 
 
 def own(graph: sp.csr_matrix, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which entries are those of the rows' own labels: one in each."""
+    """Return a mask of the stored entries on the rows' own labels: one in each row."""
     return np.asarray(graph.indices == np.repeat(rows, np.diff(graph.indptr)))

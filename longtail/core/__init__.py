@@ -1,1 +1,1 @@
-"""The nouns everything else is built from: errors, texts, labels, rankings, models, recipes, runs."""
+"""The basic types everything else uses: errors, texts, labels, rankings, models, recipes, runs."""

@@ -40,7 +40,7 @@ class Isotonic:
             raise DataError("the probabilities of an isotonic map must be between 0 and 1, and must not fall")
 
     def __call__(self, scores: NDArray[Any]) -> NDArray[np.float64]:
-        """The probability of each score."""
+        """Return the probability of each score."""
         return np.interp(scores, self.scores, self.probabilities)
 
 

@@ -1,4 +1,4 @@
-"""One exception family. Every message says what was wrong, what was found and where, and what to do."""
+"""All exceptions. Every message says what was wrong, what was found and where, and what to do."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 
 class LongtailError(Exception):
-    """Base of everything longtail raises on purpose."""
+    """Base class of all errors that longtail raises on purpose."""
 
 
 class ParameterError(LongtailError, ValueError):
-    """An argument, option or setting has a value it cannot have, or a name nobody knows."""
+    """An argument, option or setting has an invalid value or an unknown name."""
 
 
 class DataError(LongtailError, ValueError):
-    """Data that cannot be read as what it claims to be.
+    """Data that cannot be read in its format.
 
-    `where` is the file, `line` the line in it (from 1), `found` what stood there, `fix` what to do.
+    `where` is the file, `line` the line in it (from 1), `found` the content found there, `fix` what to do.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class DataError(LongtailError, ValueError):
 
 
 class StoreError(LongtailError):
-    """A model or corpus folder that is missing, foreign, damaged, or from another version."""
+    """A model or corpus folder that is missing, damaged, from another version, or not one of longtail's."""
 
 
 class UnsupportedError(LongtailError):
@@ -53,7 +53,7 @@ class MissingExtraError(LongtailError, ImportError):
 
 
 def shorten(value: object, limit: int = 80) -> str:
-    """`repr` of a value, cut in the middle when it is long, safe to print whatever it holds."""
+    """Return the `repr` of a value, shortened in the middle if long; safe to print for any value."""
     text = repr(value)
     if len(text) > limit:
         text = f"{text[: limit - 20]}…{text[-15:]}"
@@ -61,7 +61,7 @@ def shorten(value: object, limit: int = 80) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'? Known: …`: the tail of every message about an unknown name."""
+    """Return ` Did you mean 'x'? Known: …`, the end of every message about an unknown name."""
     names = sorted(known)
     same = [other for other in names if other.lower() == name.lower()]  # to difflib, c and C are different
     close = same or difflib.get_close_matches(name, names, n=1, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""Why a label was suggested: what each word of a text added to it. The one form in which every engine explains."""
+"""Why a label was suggested: how much each word of a text added to its score. All engines explain in this form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from longtail.core.ranking import Kind
 class Term:
     """A word, n-gram or feature of the text as one classifier sees it: contribution = value · weight.
 
-    `in_label`: whether it also stands in the label's own text (in its key, where it has none).
+    `in_label`: whether it also occurs in the label's text (or in its key, if it has no text).
     """
 
     term: str
@@ -24,10 +24,10 @@ class Term:
 
 @dataclass(frozen=True)
 class Step:
-    """One classifier on the way to a label: margin = bias + Σ contributions of `terms`, largest first.
+    """One classifier on the path to a label: margin = bias + Σ contributions of `terms`, largest first.
 
-    `node` is its place in the label tree ("2.0.13": child 13 of child 0 of child 2 of the root), `labels` how many
-    stand below it, `score` what the way down to it is worth.
+    `node` is its place in the label tree ("2.0.13": child 13 of child 0 of child 2 of the root), `labels` the number of
+    labels below it, `score` the score of the path down to it.
     """
 
     node: str
@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Path:
-    """The way to a label down one tree; its last step is the classifier of the label itself."""
+    """The path to a label down one tree; its last step is the classifier of the label itself."""
 
     score: float
     steps: tuple[Step, ...]
@@ -48,7 +48,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Reason:
-    """A label, its score, and the path to it in each tree of the model (one, unless it is an ensemble)."""
+    """A label, its score, and the path to it in each tree of the model (more than one only in ensembles)."""
 
     label: str
     text: str | None
@@ -57,16 +57,16 @@ class Reason:
 
     @property
     def own(self) -> Step:
-        """The label's own classifier; in an ensemble the mean of those of its trees."""
+        """The label's own classifier; in an ensemble, the mean over its trees."""
         return mean_step([path.steps[-1] for path in self.paths])
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a model suggests the labels it does for one text.
+    """Why a model suggests certain labels for one text.
 
-    `text` is None where the point is a row of features. `terms` are those the model knows, with the value it gives
-    them; where there are none, nothing but the biases speaks.
+    `text` is None if the point is a row of features. `terms` are the terms that the model knows, with their values; if
+    there are none, only the biases decide.
     """
 
     recipe: str
@@ -76,7 +76,7 @@ class Explanation:
     reasons: tuple[Reason, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values: under `labels` each reason, with the label's own classifier first."""
+        """Return everything as JSON values: each reason under `labels`, with the label's own classifier first."""
         return {
             "recipe": self.recipe,
             "text": self.text,
@@ -95,7 +95,7 @@ class Explanation:
 
 
 def mean_step(steps: list[Step]) -> Step:
-    """The mean of several classifiers of one label: margins, biases and weights averaged, term by term."""
+    """Return the mean of several classifiers of one label: margins, biases and weights averaged, term by term."""
     if len(steps) == 1:
         return steps[0]
     share = 1 / len(steps)

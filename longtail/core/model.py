@@ -84,7 +84,7 @@ class Model(ABC):
     @property
     @abstractmethod
     def accepts(self) -> str | int:
-        """`"text"`, or the number of feature columns this model was trained on."""
+        """`"text"`, or the number of feature columns that this model was trained on."""
 
     def check_inputs(self, x: Any) -> Inputs:
         """`x` as `Texts` or CSR; refuses input that this model cannot use."""
@@ -106,7 +106,7 @@ class Model(ABC):
         if self.accepts != "text":
             raise ParameterError(
                 f"this model was trained on a matrix of {self.accepts:,} features, not on texts; "
-                "give it such a matrix (in Python), or a corpus of features to `evaluate`"
+                "give it such a matrix (in Python), or use `evaluate` with a corpus of features"
             )
         if not isinstance(x, Texts):
             x = list(x)

@@ -1,4 +1,4 @@
-"""Typed, validated parameters: one definition that Python, the command line and saved models read."""
+"""Typed, validated parameters: one definition for Python, the command line and saved models."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def param(
     above: float | None = None,
     below: float | None = None,
 ) -> Any:
-    """A field of a `Parameters` dataclass with its default, its help line and the range it must lie in.
+    """Define a field of a `Parameters` dataclass: its default, its help line and its allowed range.
 
-    The default may be a `Parameters` object: see there.
+    The default may be a `Parameters` object; see `Parameters`.
     """
     bounds = {"at least": at_least, "at most": at_most, "above": above, "below": below}
     return dataclasses.field(default=default, metadata={"help": help, "bounds": bounds})
 
 
 def param_of(owner: type[Parameters], name: str) -> Any:
-    """A field like that of another `Parameters` class: its default, help and range stand there alone."""
+    """Define a field like one of another `Parameters` class, with the default, help and range given there."""
     field = next(field for field in dataclasses.fields(owner) if field.name == name)
     return dataclasses.field(default=field.default, metadata=field.metadata)
 
@@ -45,14 +45,15 @@ class Listed(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """Base of parameter objects. Types may be int, float, bool, str, Literal[...] and unions of these with None.
+    """Base class of parameter objects. Types may be int, float, bool, str, Literal[...] and unions of these with None.
 
-    A field may also hold parameters of its own, as `augment` of recipes does. Its name then stands for the first of
-    these, and the others are `augment.delta` and so on; in Python an object of its class, or a dictionary, will do too.
+    A field may itself hold parameters, such as `augment` of recipes. The field's own name then sets the first of these
+    parameters, and the others are called `augment.delta` and so on. In Python, its value may also be an object of its
+    class or a dictionary.
     """
 
     kind: ClassVar[str] = "parameters"
-    other_parameters: ClassVar[str] = ""  # where those are that it does not have, for the message about an unknown one
+    other_parameters: ClassVar[str] = ""  # added to the error for an unknown name: where other parameters are found
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
@@ -63,7 +64,7 @@ class Parameters:
 
     @classmethod
     def listed(cls) -> list[Listed]:
-        """All parameters, in order; those within a field after it."""
+        """Return all parameters, in order; parameters inside a field come after it."""
         hints, found = typing.get_type_hints(cls), []
         for field in dataclasses.fields(cls):
             default, hint, within = field.default, hints[field.name], []
@@ -76,15 +77,15 @@ class Parameters:
 
     @classmethod
     def names(cls) -> list[str]:
-        """The names of all parameters, in order."""
+        """Return the names of all parameters, in order."""
         return [parameter.name for parameter in cls.listed()]
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Build from named values (strings as the command line gives them too); refuses unknown names."""
+        """Build from named values, which may be strings from the command line; unknown names are refused."""
         for name in values:
             if name not in cls.names():
-                hint = nearest(name, cls.names()) if cls.names() else " It has none at all."
+                hint = nearest(name, cls.names()) if cls.names() else " It has no parameters."
                 raise ParameterError(f"{cls.kind} has no parameter {name!r}.{hint}{cls.other_parameters}")
         plain = {name: value for name, value in values.items() if "." not in name}
         for field in dataclasses.fields(cls):
@@ -95,24 +96,24 @@ class Parameters:
 
     @classmethod
     def taken(cls, value: Any) -> Self:
-        """What stands for parameters of this class: such an object, a dictionary of them, or the first one alone."""
+        """Convert `value` to parameters of this class: such an object, a dictionary, or only the first parameter."""
         if isinstance(value, cls):
             return value
         return cls.of(**(value if isinstance(value, dict) else {cls.names()[0]: value}))
 
     def joined(self, value: Any, others: dict[str, Any]) -> Self:
-        """The parameters that `value` stands for (these, if None) with others set."""
+        """Return the parameters that `value` stands for (these, if None), with `others` set."""
         values = (self if value is None else self.taken(value)).changed() | others
         return self.of(**values)
 
     def changed(self) -> dict[str, Any]:
-        """What differs from the defaults: all that a saved model needs to remember."""
+        """Return the values that differ from the defaults: all that a saved model needs to store."""
         found: dict[str, Any] = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value == field.default:
                 continue
-            if isinstance(value, Parameters):  # its first is always told: the others may depend on it
+            if isinstance(value, Parameters):  # its first is always included: the others may depend on it
                 first, *others = value.names()
                 found[field.name] = getattr(value, first)
                 found |= {f"{field.name}.{n}": v for n, v in value.changed().items() if n in others}
@@ -122,7 +123,7 @@ class Parameters:
 
 
 def describe_type(hint: Any) -> str:
-    """A type in words, for messages and `--help`."""
+    """Return a type in words, for messages and `--help`."""
     if hint is type(None):
         return "none"
     if typing.get_origin(hint) is Literal:
@@ -136,7 +137,7 @@ def _coerce(name: str, value: Any, hint: Any, kind: str) -> Any:
     if isinstance(hint, type) and issubclass(hint, Parameters):
         return hint.taken(value)
     options = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
-    for option in sorted(options, key=lambda option: option is not type(None)):  # "none" is not a text
+    for option in sorted(options, key=lambda option: option is not type(None)):  # try None first: "none" is not a text
         done, result = _as(value, option)
         if done:
             return result
@@ -144,7 +145,7 @@ def _coerce(name: str, value: Any, hint: Any, kind: str) -> Any:
 
 
 def _as(value: Any, hint: Any) -> tuple[bool, Any]:
-    """Whether `value` is, or spells, a value of one plain type; and that value."""
+    """Return whether `value` is, or spells, a value of one plain type; and that value."""
     if typing.get_origin(hint) is Literal:
         spelled = {str(choice): choice for choice in typing.get_args(hint)}
         return str(value) in spelled, spelled.get(str(value))

@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, a plain line now and then elsewhere, nothing when quiet."""
+"""Progress on stderr: a bar on a terminal, plain lines elsewhere, nothing when quiet."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-PLAIN_EVERY = 10.0  # seconds between plain lines, so that a log of hours stays readable
+PLAIN_EVERY = 10.0  # seconds between plain lines, so that the log of a long run stays readable
 
 
 class Progress:
-    """Makes bars. `Progress(quiet=True)` makes none; the library default is quiet, the command line's is not."""
+    """Creates progress bars; with `quiet`, silent ones. The library is quiet by default, the command line is not."""
 
     def __init__(self, quiet: bool = True, stream: Any = None):
         self.quiet = quiet
@@ -21,7 +21,7 @@ class Progress:
 
     @contextmanager
     def bar(self, title: str, total: int | None = None, unit: str = "it") -> Iterator[Bar]:
-        """A bar to `advance`; closed at the end of the block."""
+        """Open a bar to `advance`; it is closed at the end of the block."""
         stream = self.stream or sys.stderr
         if self.quiet:
             yield Bar()
@@ -33,7 +33,7 @@ class Progress:
                 yield bar
 
     def track(self, items: Iterable[T], title: str, total: int | None = None, unit: str = "it") -> Iterator[T]:
-        """Iterate over `items` under a bar."""
+        """Iterate over `items` and show a bar."""
         if total is None and isinstance(items, Sized):
             total = len(items)
         with self.bar(title, total, unit) as bar:
@@ -43,10 +43,10 @@ class Progress:
 
 
 class Bar:
-    """The silent bar, and the interface of the others."""
+    """A silent bar, and the interface of the others."""
 
     def advance(self, by: int = 1) -> None:
-        """`by` more units are done."""
+        """Report `by` more units as done."""
 
     def __enter__(self) -> Bar:
         return self
@@ -88,7 +88,7 @@ class RichBar(Bar):
 
 
 class PlainBar(Bar):
-    """A line every few seconds, for logs and pipes; a loop that ends sooner says nothing."""
+    """Prints a line every few seconds, for logs and pipes; a loop that ends sooner prints nothing."""
 
     def __init__(self, title: str, total: int | None, unit: str, stream: Any):
         self._title, self._total, self._unit, self._stream = title, total, unit, stream

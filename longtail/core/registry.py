@@ -1,4 +1,4 @@
-"""Names for parts that are imported only when asked for."""
+"""Names for objects that are imported only when needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Name → object, where the object is given as "module:attribute" and imported on first use."""
+    """Maps names to objects; each is given as "module:attribute" and imported on first use."""
 
     def __init__(self, kind: str):
         self.kind = kind
@@ -24,7 +24,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         if name not in self._places:
-            raise ParameterError(f"there is no {self.kind} {name!r}.{nearest(name, self._places)}")
+            raise ParameterError(f"unknown {self.kind} {name!r}.{nearest(name, self._places)}")
         module, _, attribute = self._places[name].partition(":")
         return cast(T, getattr(importlib.import_module(module), attribute))
 

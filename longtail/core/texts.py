@@ -15,10 +15,10 @@ from longtail.core.errors import ParameterError, shorten
 
 
 class Texts(Sequence[str]):
-    """An immutable sequence of strings, stored as UTF-8 `data` (uint8) cut at `offsets` (int64, n + 1).
+    """An immutable sequence of strings, stored as UTF-8 `data` (uint8) split at `offsets` (int64, n + 1).
 
-    A million short texts as Python strings cost ten times their bytes; here they cost their bytes and
-    eight more each. Indexing by an integer gives a `str`; by a slice, mask or index array another `Texts`.
+    A million short Python strings need ten times the memory of their bytes; here each needs its bytes plus eight.
+    An integer index returns a `str`; a slice, mask or index array returns another `Texts`.
     """
 
     __slots__ = ("data", "offsets")
@@ -29,7 +29,7 @@ class Texts(Sequence[str]):
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Texts:
-        """From any iterable of strings. Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+        """Build from any iterable of strings. Lone surrogates, which UTF-8 cannot store, become U+FFFD."""
         if isinstance(texts, Texts):
             return texts
         if isinstance(texts, str):
@@ -40,7 +40,7 @@ class Texts(Sequence[str]):
 
     @classmethod
     def from_utf8(cls, data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Texts:
-        """From well-formed UTF-8 and the byte length of each text."""
+        """Build from well-formed UTF-8 and the byte length of each text."""
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         return cls(data, offsets)
@@ -67,7 +67,7 @@ class Texts(Sequence[str]):
         return self.take(np.flatnonzero(rows) if rows.dtype == bool else rows)
 
     def take(self, rows: NDArray[Any]) -> Texts:
-        """The texts at `rows`, in that order."""
+        """Return the texts at `rows`, in that order."""
         return Texts(*_native.gather_texts(self.data, self.offsets, np.asarray(rows, np.int64)))
 
     def __iter__(self) -> Iterator[str]:
@@ -98,11 +98,11 @@ class Texts(Sequence[str]):
 
     @property
     def byte_lengths(self) -> NDArray[np.int64]:
-        """Length of each text in UTF-8 bytes."""
+        """Return the length of each text in UTF-8 bytes."""
         return np.diff(self.offsets)
 
     def digest(self) -> str:
-        """SHA-256 of the content: equal for equal sequences however they came about."""
+        """Return the SHA-256 of the content: equal sequences have equal digests, however they were built."""
         hasher = hashlib.sha256(np.ascontiguousarray(self.byte_lengths, np.int64).tobytes())
         hasher.update(np.ascontiguousarray(self._bytes()).data)
         return hasher.hexdigest()
@@ -112,7 +112,7 @@ class Texts(Sequence[str]):
 
 
 class TextsBuilder:
-    """Collects strings, chunk by chunk, into a `Texts`; peak memory is the result and one chunk."""
+    """Collects strings, chunk by chunk, into a `Texts`; peak memory is the result plus one chunk."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -136,7 +136,7 @@ class TextsBuilder:
         self._lengths += np.ascontiguousarray(lengths, np.int64).data
 
     def finish(self) -> Texts:
-        """The collected `Texts`; the builder must not be used afterwards."""
+        """Return the collected `Texts`; the builder must not be used afterwards."""
         return Texts.from_utf8(np.frombuffer(self._data, np.uint8), np.frombuffer(self._lengths, np.int64))
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""What to do about bad lines, and the record of what was mended while reading."""
+"""How to treat bad lines, and the record of what was corrected while reading."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OnBadLine = Literal["error", "skip"]
 
 @dataclass
 class Checks:
-    """Refuses bad lines, or skips and counts them; counts what was mended; `tell` reports both.
+    """Refuses bad lines, or skips and counts them; counts corrections; `tell` reports both.
 
-    A bad line is one whose point cannot be trusted. What is mended loses nothing: a label that stands twice
-    in one line counts once, an empty text keeps its labels.
+    A bad line is one whose point cannot be trusted. A correction loses nothing: a label that appears twice in one line
+    counts once, an empty text keeps its labels.
     """
 
     on_bad_line: OnBadLine = "error"
@@ -36,31 +36,31 @@ class Checks:
             raise ParameterError(f"on_bad_line must be 'error' or 'skip'; got {self.on_bad_line!r}")
 
     def bad(self, error: DataError) -> None:
-        """A bad line: raised, or counted as skipped."""
+        """Handle a bad line: raise its error, or count it as skipped."""
         if self.on_bad_line == "error":
             raise error
         self.skipped += 1
         self.first_skipped = self.first_skipped or error
 
     def mend(self, what: str, where: Path, line: int, count: int = 1) -> None:
-        """`count` things were mended, the first of them at `line`."""
+        """Record `count` corrections, the first of them at `line`."""
         seen, first = self.mended.get(what, (0, f"{where.name}, line {line}"))
         self.mended[what] = (seen + count, first)
 
     def note_empty(self, texts: Texts, where: Path, lines: NDArray[np.int64]) -> None:
-        """Note the texts, which stand on `lines`, that hold nothing but white space: they are kept."""
+        """Record the texts that are only white space, which are kept; `lines` has the line number of each text."""
         starts = texts.offsets[:-1]
-        begins = np.zeros(len(texts), np.uint8)  # the first byte of each text, 0 of an empty one
+        begins = np.zeros(len(texts), np.uint8)  # the first byte of each text, 0 for an empty one
         full = texts.byte_lengths > 0
         begins[full] = texts.data[starts[full]]
-        doubtful = np.flatnonzero((begins <= ord(" ")) | (begins >= 0x80))  # other texts begin with a word
+        doubtful = np.flatnonzero((begins <= ord(" ")) | (begins >= 0x80))  # other texts start with a word
         some = texts.take(doubtful)
         blank = doubtful[_native.count_words(some.data, some.offsets) == 0]
         if len(blank):
             self.mend("an empty text was kept", where, int(lines[blank[0]]), len(blank))
 
     def tell(self) -> None:
-        """Log what was skipped and mended."""
+        """Log what was skipped and corrected."""
         if self.skipped:
             log.warning("skipped %s bad line(s); the first: %s", f"{self.skipped:,}", self.first_skipped)
         for what, (count, first) in self.mended.items():

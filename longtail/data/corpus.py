@@ -1,4 +1,4 @@
-"""A corpus: train, optional validation and test, the label space, and what the data is."""
+"""A corpus: train, optional validation and test parts, the label space, and a description of the data."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Part = Literal["train", "dev", "test"]
 class Corpus:
     """`train`, optional `dev` (validation) and `test` over one label space.
 
-    `labels` carries the counts of the original train, whatever part of it is trained on later. `about` holds
-    what `corpus.json` says of the data (licence, kind, …).
+    `labels` has the label counts of the original train part, whatever is trained on later. `about` holds the
+    description in `corpus.json` (licence, kind, …).
     """
 
     name: str
@@ -36,8 +36,10 @@ class Corpus:
     def __post_init__(self) -> None:
         for part, data in self.parts():
             if data.Y.shape[1] != len(self.labels):
-                raise DataError(f"{part} has {data.Y.shape[1]:,} label columns for {len(self.labels):,} labels")
-        if not self.labels.points:  # read just now: fix the counts of the original train
+                raise DataError(
+                    f"{part} has {data.Y.shape[1]:,} label columns, but the corpus has {len(self.labels):,}"
+                )
+        if not self.labels.points:  # just read: store the counts of the original train part
             counts = self.train.label_counts()
             object.__setattr__(self, "labels", self.labels.with_counts(counts, len(self.train)))
 
@@ -46,14 +48,14 @@ class Corpus:
         return f"Corpus({self.name!r}: {sizes}; {len(self.labels):,} labels)"
 
     def parts(self) -> Iterator[tuple[Part, Dataset]]:
-        """The parts that are there, by name."""
+        """Yield the parts that exist, by name."""
         for part in ("train", "dev", "test"):
             data = getattr(self, part)
             if data is not None:
                 yield part, data
 
     def with_validation(self, seed: int) -> Corpus:
-        """This corpus if it has a dev part; else one whose dev is cut out of train (see `held_out_rows`)."""
+        """Return this corpus if it has a dev part; else one whose dev part is split off train (see `held_out_rows`)."""
         if self.dev is not None:
             return self
         held = held_out_rows(self.train, seed)
@@ -62,7 +64,7 @@ class Corpus:
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 over labels and all parts."""
+        """Return the SHA-256 of labels and all parts."""
         hasher = hashlib.sha256(self.labels.digest().encode())
         for part, data in self.parts():
             hasher.update(f"{part}:{data.digest()}".encode())

@@ -18,15 +18,15 @@ from longtail.data.sparse import without as without
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """N points.
+    """N points with their labels.
 
-    `x`: texts, or an N×D CSR float32 feature matrix. `Y`: N×L CSR float32, values in (0, 1], soft targets
-    allowed. `ignore`: optional N×L boolean CSR of pairs that count neither as positive nor as negative (the
-    field's "filter pairs"). `groups`: optional key of each point; points of one group stay on one side of
-    a split, and a point with an empty key is in no group.
+    `x`: texts, or an N×D CSR float32 feature matrix. `Y`: N×L CSR float32, values in (0, 1], soft targets allowed.
+    `ignore`: optional N×L boolean CSR of pairs that count neither as positive nor as negative (the field's "filter
+    pairs"). `groups`: an optional key for each point; points of one group stay on one side of a split, and a point with
+    an empty key is in no group.
 
-    Y and ignore are kept with columns that rise within each row: given otherwise they are copied, sorted, stored
-    zeros dropped, and of an entry that stands twice the largest stays. What was given is never changed.
+    The columns of Y and ignore are stored in ascending order within each row, without stored zeros; of duplicates, the
+    largest value is used. Matrices in another form are copied; the caller's are never changed.
     """
 
     x: Texts | sp.csr_matrix
@@ -43,7 +43,7 @@ class Dataset:
         N = self.Y.shape[0]
         points = len(self.x) if isinstance(self.x, Texts) else self.x.shape[0]
         if points != N:
-            raise DataError(f"{points:,} points but {N:,} rows of labels", fix="the two must be of one length")
+            raise DataError(f"{points:,} points but {N:,} rows of labels", fix="both must have the same length")
         if self.groups is not None and len(self.groups) != N:
             raise DataError(f"{len(self.groups):,} group keys for {N:,} points")
         if self.ignore is not None and self.ignore.shape != self.Y.shape:
@@ -59,20 +59,20 @@ class Dataset:
 
     @property
     def texts(self) -> Texts:
-        """The texts; refuses where there are only features."""
+        """The texts; an error if the points are features."""
         if not isinstance(self.x, Texts):
-            raise UnsupportedError("these points are rows of a feature matrix; there is no text to read")
+            raise UnsupportedError("these points are rows of a feature matrix; they have no texts")
         return self.x
 
     @property
     def features(self) -> sp.csr_matrix:
-        """The feature matrix; refuses where there are texts."""
+        """The feature matrix; an error if the points are texts."""
         if isinstance(self.x, Texts):
             raise UnsupportedError("these points are texts; an encoder must turn them into features first")
         return self.x
 
     def take(self, rows: NDArray[Any]) -> Dataset:
-        """The points at `rows`, in that order."""
+        """Return the points at `rows`, in that order."""
         return replace(
             self,
             x=self.x.take(rows) if isinstance(self.x, Texts) else self.x[rows],
@@ -82,7 +82,7 @@ class Dataset:
         )
 
     def __add__(self, other: Dataset) -> Dataset:
-        """The points of both, these first."""
+        """Return the points of both, these first."""
         none = (len(self), self.Y.shape[1]), (len(other), other.Y.shape[1])
         ignore = None
         if self.ignore is not None or other.ignore is not None:
@@ -96,24 +96,24 @@ class Dataset:
         return Dataset(x, sp.vstack([self.Y, other.Y], format="csr"), ignore, groups)
 
     def truth(self) -> sp.csr_matrix:
-        """Y without the ignored pairs."""
+        """Return Y without the ignored pairs."""
         return self.Y if self.ignore is None else without(self.Y, self.ignore)
 
     def label_counts(self) -> NDArray[np.int64]:
-        """How many points have each label (L,)."""
+        """Return the number of points with each label (L,)."""
         return np.bincount(self.Y.indices, minlength=self.Y.shape[1])
 
     def with_labels(self, columns: NDArray[np.int64], L: int) -> Dataset:
-        """The same points in another label space: label j moves to `columns[j]` of L; −1 drops it."""
+        """Return the same points in another label space: label j moves to `columns[j]` of L; −1 drops it."""
         ignore = None if self.ignore is None else move_columns(self.ignore, columns, L)
         return replace(self, Y=move_columns(self.Y, columns, L), ignore=ignore)
 
     def digest_of_points(self) -> str:
-        """SHA-256 of the texts or features alone: the same whatever the labels."""
+        """Return the SHA-256 of the texts or features only; it does not depend on the labels."""
         return self.x.digest() if isinstance(self.x, Texts) else replace(self, Y=sp.csr_matrix((len(self), 0))).digest()
 
     def digest(self) -> str:
-        """SHA-256 of the content."""
+        """Return the SHA-256 of the whole content."""
         hasher = hashlib.sha256()
         for part in (self.x, self.Y, self.ignore, self.groups):
             if part is None:

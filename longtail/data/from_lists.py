@@ -1,4 +1,4 @@
-"""A corpus from what a Python program holds: texts and their labels."""
+"""A corpus from Python objects: texts and their labels."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ def corpus_from_lists(
     groups: Iterable[Any] | None = None,
     name: str = "data",
 ) -> Corpus:
-    """A corpus whose training part is `texts`, or the rows of a sparse feature matrix, with `labels`.
+    """Return a corpus whose training part is `texts`, or the rows of a sparse feature matrix, with `labels`.
 
-    `labels`: for each text a list of keys, strings or whole numbers of at least 0; or an N×L scipy sparse matrix
-    with weights in (0, 1], whose columns' numbers are the keys. `label_texts`: the texts of labels by key; a key
-    that no text has becomes a label too. `groups`: a key for each text; texts of one group stay on one side of
-    a split, and one with None is in no group.
+    `labels`: for each text a list of keys (strings, or whole numbers of at least 0); or an N×L scipy sparse matrix
+    with weights in (0, 1], whose column numbers become the keys. `label_texts`: the texts of labels by key; a key
+    that no text uses becomes a label too. `groups`: a key for each text; texts of one group stay on one side of
+    a split, and a text with None is in no group.
     """
     points = _features(texts) if sp.issparse(texts) else _strings(texts, "texts")
     count = len(points) if isinstance(points, Texts) else points.shape[0]
     if not count:
-        raise ParameterError("there are no texts: nothing can be learnt from an empty list")
+        raise ParameterError("there are no texts: cannot train on an empty list")
     if sp.issparse(labels):
         Y, space = _from_matrix(labels)
     else:
         Y, space = _from_rows(labels, () if label_texts is None else label_texts)
     if Y.shape[0] != count:
-        raise ParameterError(f"{count:,} texts but labels for {Y.shape[0]:,}; the two must be of one length")
+        raise ParameterError(f"{count:,} texts but labels for {Y.shape[0]:,}; both must have the same length")
     keys = None if groups is None else _strings(groups, "groups", keys=True)
     if keys is not None and len(keys) != count:
-        raise ParameterError(f"{count:,} texts but {len(keys):,} groups; the two must be of one length")
+        raise ParameterError(f"{count:,} texts but {len(keys):,} groups; both must have the same length")
     if label_texts is not None:
         space = Labels(space.keys, _label_texts(space, label_texts))
     return Corpus(name, Dataset(points, Y, groups=keys), space)
 
 
 def _features(matrix: Any) -> sp.csr_matrix:
-    """A feature matrix, checked."""
+    """Return a feature matrix after checking it."""
     X = sp.csr_matrix(matrix, dtype=np.float32)
     if not np.isfinite(X.data).all():
-        raise DataError("the feature matrix holds NaN or infinite values")
+        raise DataError("the feature matrix contains NaN or infinite values")
     return X
 
 
 def _strings(items: Iterable[Any], what: str, keys: bool = False) -> Texts:
-    """A list of strings, checked; with `keys`, whole numbers become strings, and None an empty one."""
+    """Return a checked list of strings; with `keys`, whole numbers become strings and None an empty string."""
     if isinstance(items, Texts):
         return items
     if isinstance(items, str) or not isinstance(items, Iterable) or sp.issparse(items):
@@ -81,10 +81,10 @@ def _is_whole(value: Any) -> bool:
 
 
 def _from_rows(labels: Any, more: Iterable[Any]) -> tuple[sp.csr_matrix, Labels]:
-    """Y and the sorted labels of lists of keys; `more` are keys that need not stand in any."""
+    """Return Y and the sorted labels from lists of keys; `more` are keys that no list has to contain."""
     if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.dtype.kind in "biuf":
         raise ParameterError(
-            "labels is a dense matrix, which may hold indicators or keys; "
+            "labels is a dense matrix, which could be indicators or keys; "
             "wrap indicators in scipy.sparse.csr_matrix, or give a list of keys for each text"
         )
     if isinstance(labels, str) or not isinstance(labels, Iterable):
@@ -100,7 +100,7 @@ def _from_rows(labels: Any, more: Iterable[Any]) -> tuple[sp.csr_matrix, Labels]
         found = [*flat, *more][at]
         raise ParameterError(f"a label must be a string or a whole number of at least 0; {where}: {shorten(found)}")
     if not values:
-        raise ParameterError("no text has a label: nothing can be learnt")
+        raise ParameterError("no text has a label, so there is nothing to learn")
     columns = space.columns(values)[: len(flat)]
     found_labels, final = space.finish()
     indptr = np.append(0, np.cumsum([len(row) for row in rows], dtype=np.int64))
@@ -109,16 +109,16 @@ def _from_rows(labels: Any, more: Iterable[Any]) -> tuple[sp.csr_matrix, Labels]
     each_once = targets(Y)
     if each_once.nnz < Y.nnz:
         twice = f"{Y.nnz - each_once.nnz:,}"
-        log.warning("a label stood twice with one text and was counted once: %s time(s)", twice)
+        log.warning("a label was given twice for one text and is counted once: %s time(s)", twice)
     return each_once, found_labels
 
 
 def _row(row: Any, i: int) -> list[Any]:
-    """The labels of one text, as plain strings and integers."""
+    """Return the labels of one text as plain strings and integers."""
     if isinstance(row, str) or _is_whole(row):
         raise ParameterError(
             f"labels must hold a list of labels for each text; item {i} is {shorten(row)}: "
-            "wrap it, [label], where each text has one label"
+            "if each text has one label, wrap it in a list: [label]"
         )
     if not isinstance(row, Iterable) or isinstance(row, Mapping):
         raise ParameterError(f"labels must hold a list of labels for each text; item {i} is {shorten(row)}")
@@ -126,23 +126,23 @@ def _row(row: Any, i: int) -> list[Any]:
 
 
 def _row_of(rows: list[list[Any]], at: int) -> int:
-    """The row that holds the value number `at`."""
+    """Return the row that contains value number `at`."""
     return int(np.searchsorted(np.cumsum([len(row) for row in rows]), at, side="right"))
 
 
 def _from_matrix(matrix: Any) -> tuple[sp.csr_matrix, Labels]:
-    """Y and labels of an indicator matrix: the key of a label is the number of its column."""
+    """Return Y and labels from an indicator matrix: the key of a label is its column number."""
     try:
         Y = targets(matrix)
     except DataError as error:
         raise ParameterError(f"the label matrix: {error.problem}; found {error.found!r}") from None
     if not Y.nnz:
-        raise ParameterError("no text has a label: nothing can be learnt")
+        raise ParameterError("no text has a label, so there is nothing to learn")
     return Y, numbered(Y.shape[1])
 
 
 def _label_texts(labels: Labels, given: Mapping[Any, Any]) -> Texts:
-    """The text of each label, empty where none is given."""
+    """Return the text of each label, empty if none is given."""
     by_key = {str(key): text for key, text in given.items()}
     for key, text in by_key.items():
         if not isinstance(text, str):

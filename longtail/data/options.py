@@ -1,4 +1,4 @@
-"""How to read: what a user may say about a data set that the files themselves do not."""
+"""Options of reading: what a user may say about a data set that its files do not."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from longtail.data.checks import Checks
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """`text`, `labels`, `group_by` name fields or columns; `label_sep` cuts a label column.
+    """`text`, `labels`, `group_by` name fields or columns; `label_sep` splits a label column.
 
-    `text` may name several fields joined by commas: their contents are joined by a blank. None stands for
-    the format's usual names. Parts that are not in `parts` are not opened, nor do labels come from them.
+    `text` may name several fields, separated by commas: their contents are joined with a blank. None means the
+    format's usual names. Parts that are not in `parts` are not opened, and no labels come from them.
     """
 
     text: str | None = None

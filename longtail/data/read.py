@@ -1,4 +1,4 @@
-"""`read`: any data set the field writes, as a Corpus."""
+"""`read`: reads a data set in any of the field's formats as a Corpus."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ def read(
 ) -> Corpus:
     """Read a folder or file, or a bundled corpus by its name ("debian-related").
 
-    The format is found by looking, or forced by `format`. `text`, `labels`, `group_by` name fields or
-    columns and `label_sep` cuts a label column, where the format has such; `on_bad_line="skip"` leaves bad
-    lines out and says how many. With `test=False` the test part is left alone, as `longtail train` does. Nothing is
-    ever written beside the data.
+    The format is detected, or set by `format`. `text`, `labels`, `group_by` name fields or columns, and `label_sep`
+    splits a label column, in formats that have them. `on_bad_line="skip"` skips bad lines and logs how many. With
+    `test=False` the test part is not read; `longtail train` does this. Nothing is ever written beside the data.
     """
     place = locate(path)
     chosen = formats[format] if format else detect(place)
@@ -46,9 +45,9 @@ def read(
     try:
         corpus = chosen.read(place, options)
     except DataError as error:
-        check_gzip(error.where)  # a damaged file has nonsense on its lines: that it is damaged is the thing to say
+        check_gzip(error.where)  # if the file itself is damaged, report that instead of a bad line
         raise
-    if not test:  # formats that do not hold their parts in files of their own have read it
+    if not test:  # formats with all parts in one file have read it anyway
         corpus = replace(corpus, test=None)
     checks.tell()
     log.info("read %s as %s: %r", place, chosen.name, corpus)
@@ -56,7 +55,7 @@ def read(
 
 
 def locate(path: str | Path) -> Path:
-    """The path itself if it exists, else the bundled corpus of that name."""
+    """Return the path itself if it exists, else the path of the bundled corpus of that name."""
     place = Path(path)
     if place.exists():
         return place
@@ -64,11 +63,11 @@ def locate(path: str | Path) -> Path:
     if str(path) in bundled:
         return BUNDLED / str(path)
     fix = f"bundled corpora are: {', '.join(bundled)}" if bundled else None
-    raise DataError("there is no such file or folder", where=path, fix=fix)
+    raise DataError("no such file or folder", where=path, fix=fix)
 
 
 def detect(path: Path) -> Format:
-    """The first format that recognises the path."""
+    """Return the first format that recognises the path."""
     for name in formats:
         if formats[name].matches(path):
             return formats[name]
@@ -76,4 +75,4 @@ def detect(path: Path) -> Format:
     if not path.is_dir() and found.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError("the file is UTF-16", where=path, line=1, found=found[:2], fix="save it as UTF-8")
     known = ", ".join(formats)
-    raise DataError("no known format", where=path, found=found, fix=f"name one with --format: {known}")
+    raise DataError("the format was not recognised", where=path, found=found, fix=f"name one with --format: {known}")

@@ -1,4 +1,4 @@
-"""Sparse matrices of points × labels or features: how they are made, checked, and brought to one form."""
+"""Sparse matrices of points × labels or features: building them, checking them, converting them to one form."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from longtail._native import csr_arrays
 from longtail._native.terms import unit_rows
 from longtail.core.errors import DataError
 
-MOST_COLUMNS = np.iinfo(np.int32).max - 1  # labels or features: columns are kept as int32
+MOST_COLUMNS = np.iinfo(np.int32).max - 1  # labels or features: columns are stored as int32
 WEIGHT = "a label's weight must be above 0 and at most 1"
 
 
 def csr(
     indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], shape: tuple[int, int], canonical: bool = False
 ) -> sp.csr_matrix:
-    """A CSR matrix over these arrays. `canonical`: columns are known to rise within each row.
+    """Return a CSR matrix over these arrays. `canonical`: columns are known to be ascending within each row.
 
-    None is copied but `indptr`, which is brought to 32 bits where they suffice: else scipy would copy the indices
-    to 64.
+    Nothing is copied except `indptr`, which is converted to 32 bits if they suffice; otherwise scipy would copy the
+    indices to 64 bits.
     """
     if indptr[-1] < 2**31:
         indptr = indptr.astype(np.int32, copy=False)
     matrix = sp.csr_matrix((data, indices, indptr), shape=shape, copy=False)
     if canonical:
-        matrix.has_canonical_format = True  # spares scipy a look at all indices
+        matrix.has_canonical_format = True  # scipy need not check all indices
     return matrix
 
 
 def targets(matrix: Any) -> sp.csr_matrix:
-    """Y as a Dataset keeps it: CSR of float32 in (0, 1], columns rising within each row.
+    """Return Y in the form a Dataset stores: CSR of float32 in (0, 1], columns ascending within each row.
 
-    Of an entry that stands twice the largest stays, and a stored 0 is no target. A matrix that is so already is
-    given back as it is; the one that was given is never changed.
+    Of duplicate entries the largest is used; stored zeros are dropped. A matrix already in this form is returned
+    itself; the caller's matrix is never changed.
     """
     matrix = sound(matrix, "Y")
     if matrix.dtype != np.float32:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is found below
+        with np.errstate(over="ignore"):  # values that are too large become infinite and are found below
             matrix = csr(matrix.indptr, matrix.indices, matrix.data.astype(np.float32), matrix.shape)
     if not matrix.nnz:
         return matrix
-    low, high = matrix.data.min(), matrix.data.max()  # NaN where there is one
+    low, high = matrix.data.min(), matrix.data.max()  # NaN if there is one
     if not (low >= 0 and high <= 1):
         at = int(np.argmax(~((matrix.data >= 0) & (matrix.data <= 1))))
         row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
@@ -56,9 +56,9 @@ def targets(matrix: Any) -> sp.csr_matrix:
 
 
 def pairs(matrix: Any) -> sp.csr_matrix:
-    """`ignore` as a Dataset keeps it: CSR of True, columns rising within each row; a stored 0 or False is no pair.
+    """Return `ignore` in the form a Dataset stores: CSR of True, columns ascending; stored zeros are dropped.
 
-    A matrix that is so already is given back as it is; the one that was given is never changed.
+    A matrix already in this form is returned itself; the caller's matrix is never changed.
     """
     matrix = sound(matrix, "ignore")
     true = np.ascontiguousarray(matrix.data if matrix.dtype == bool else matrix.data != 0).view(np.uint8)
@@ -68,7 +68,7 @@ def pairs(matrix: Any) -> sp.csr_matrix:
 
 
 def sound(matrix: Any, name: str) -> sp.csr_matrix:
-    """The matrix as CSR; refused where its arrays do not fit together: no code may be led outside of them."""
+    """Return the matrix as CSR; refuse it if its arrays do not fit together, so that no code reads outside them."""
     if not sp.issparse(matrix) or matrix.dtype.kind not in "biuf":
         found = f"{type(matrix).__name__} of {matrix.dtype}" if hasattr(matrix, "dtype") else type(matrix).__name__
         raise DataError("must be a scipy sparse matrix of numbers", where=name, found=found)
@@ -77,28 +77,28 @@ def sound(matrix: Any, name: str) -> sp.csr_matrix:
     indptr, indices, data, (rows, columns) = matrix.indptr, matrix.indices, matrix.data, matrix.shape
     room = min(len(indices), len(data))
     if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] > room or (indptr[1:] < indptr[:-1]).any():
-        problem = f"must rise from 0 to at most {room:,}, the number of entries, in {rows + 1:,} steps"
+        problem = f"must increase from 0 to at most {room:,}, the number of entries, in {rows + 1:,} steps"
         raise DataError(problem, where=f"{name}.indptr")
     stored = int(indptr[-1])
-    if stored < max(len(indices), len(data)):  # scipy allows room behind the entries; what reads arrays does not
+    if stored < max(len(indices), len(data)):  # scipy allows unused space after the entries; our readers do not
         matrix = csr(indptr, indices[:stored], data[:stored], matrix.shape)
         indices = matrix.indices
     if stored and (indices.min() < 0 or indices.max() >= columns):
         at = int(np.argmax((indices < 0) | (indices >= columns)))
         row = int(np.searchsorted(indptr, at, side="right")) - 1
-        problem = f"a column lies outside 0 … {columns - 1} (row {row})"
+        problem = f"a column is outside 0 … {columns - 1} (row {row})"
         raise DataError(problem, where=f"{name}.indices", found=int(indices[at]))
     return matrix
 
 
 def is_canonical(matrix: sp.csr_matrix) -> bool:
-    """Whether columns rise within each row. Looked at afresh: the flags of the matrix itself may be out of date."""
+    """Whether columns are ascending within each row. Checks the indices: the matrix's own flags may be outdated."""
     fresh = sp.csr_matrix((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=False)
     return bool(fresh.has_canonical_format)
 
 
 def once(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """A copy sorted within rows, in which of entries that stand twice the largest stays."""
+    """Return a copy sorted within rows; of duplicate entries, the largest is used."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     order = order_once(rows, matrix.indices, matrix.data)
     indptr = np.append(0, np.cumsum(np.bincount(rows[order], minlength=matrix.shape[0])))
@@ -106,7 +106,7 @@ def once(matrix: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def order_once(rows: NDArray[Any], columns: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.int64]:
-    """Entries in the order of rows and columns; of those that stand twice only the one of largest weight."""
+    """Return the order of entries by row and column; of duplicates, only the one with the largest weight."""
     order = np.lexsort((-weights, columns, rows))
     rows, columns = rows[order], columns[order]
     first = np.ones(len(order), bool)
@@ -115,12 +115,12 @@ def order_once(rows: NDArray[Any], columns: NDArray[Any], weights: NDArray[Any])
 
 
 def keep_entries(matrix: sp.csr_matrix, keep: NDArray[np.bool_]) -> sp.csr_matrix:
-    """A copy with the entries where `keep` (nnz,) holds."""
+    """Return a copy with only the entries where `keep` (nnz,) is true."""
     return csr(_kept_rows(matrix, keep), matrix.indices[keep], matrix.data[keep], matrix.shape)
 
 
 def move_columns(matrix: sp.csr_matrix, columns: NDArray[np.int64], width: int) -> sp.csr_matrix:
-    """Column j moved to `columns[j]` of `width`; columns sent to −1 are dropped."""
+    """Move column j to `columns[j]` of `width` columns; columns sent to −1 are dropped."""
     target = columns[matrix.indices]
     keep = target >= 0
     shape = matrix.shape[0], width
@@ -130,7 +130,7 @@ def move_columns(matrix: sp.csr_matrix, columns: NDArray[np.int64], width: int) 
 
 
 def without(matrix: sp.csr_matrix, stored: sp.csr_matrix) -> sp.csr_matrix:
-    """`matrix` without the entries that are stored in the other, once or more often."""
+    """Return `matrix` without the entries that `stored` contains."""
     hit = matrix.multiply(_ones(stored)).tocsr()
     left = (matrix - hit).tocsr()
     left.eliminate_zeros()
@@ -139,22 +139,22 @@ def without(matrix: sp.csr_matrix, stored: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def _ones(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """1 where the matrix stores something, columns rising within each row."""
+    """Return 1 wherever the matrix stores an entry, columns ascending within each row."""
     ones = csr(matrix.indptr, matrix.indices, np.ones(matrix.nnz, np.float32), matrix.shape)
     return ones if is_canonical(ones) else once(ones)
 
 
 def _kept_rows(matrix: sp.csr_matrix, keep: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """`indptr` when only the entries where `keep` holds are left."""
+    """Return the `indptr` that remains if only the entries where `keep` is true are kept."""
     return np.append(0, np.cumsum(keep))[matrix.indptr]
 
 
 def normalise_rows(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """Rows scaled to unit length; empty rows stay empty."""
+    """Scale rows to unit length; empty rows stay empty."""
     indptr, _, data = csr_arrays(matrix)
     return with_data(matrix, unit_rows(indptr, data))
 
 
 def with_data(matrix: sp.csr_matrix, data: NDArray[np.float32]) -> sp.csr_matrix:
-    """Other values at the same places."""
+    """Return a matrix with the same structure and other values."""
     return csr(matrix.indptr, matrix.indices, data, matrix.shape, canonical=matrix.has_canonical_format)

@@ -1,4 +1,4 @@
-"""The validation split: a function of the data and the seed, not of the order of the rows."""
+"""The validation split: it depends on the data and the seed, not on the order of the rows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ SHARE, FEWEST, MOST = 0.1, 200, 10_000
 
 
 def held_out_rows(train: Dataset, seed: int) -> NDArray[np.int64]:
-    """Rows for validation: 10 % of train, at least 200, at most 10,000 points, never more than half.
+    """Return the rows for validation: 10 % of train, at least 200 and at most 10,000 points, never more than half.
 
-    Points go by the hash of their group key where they have one, else of their text (lower-cased, without
-    digits and punctuation, so that near-duplicates stay together), else of their features: points with
-    one hash are on one side. Only where every group is larger than that is one held out that is, alone: then the
-    part may have more than 10,000 points.
+    Points are split by a hash: of the group key if they have one, else of the text (lower-cased, without digits and
+    punctuation, so that near-duplicates stay together), else of the features. Points with the same hash are on the same
+    side. If every group is larger than the wanted size, exactly one group is held out; then the part may have more than
+    10,000 points.
     """
     N = len(train)
     if N < 2:
-        raise DataError(f"{N} training point(s) are too few to hold a validation part out of")
+        raise DataError(f"{N} training point(s) are too few to split off a validation part")
     wanted = min(max(int(SHARE * N), FEWEST), MOST, N // 2)
     _, member, sizes = np.unique(_hashes(train, seed), return_inverse=True, return_counts=True)
     chosen = _whole_groups(sizes, wanted, min(MOST, N // 2))
@@ -35,22 +35,22 @@ def held_out_rows(train: Dataset, seed: int) -> NDArray[np.int64]:
         chosen[np.flatnonzero(sizes <= N // 2)[:1]] = True
     if not chosen.any():
         raise DataError(
-            "no validation part can be cut: one group (or one text, repeated) holds most of the points",
-            fix="give a dev file, or another group field",
+            "cannot split off a validation part: one group (or one repeated text) has most of the points",
+            fix="provide a dev file, or another group field",
         )
     return np.flatnonzero(chosen[member])
 
 
 def folds(data: Dataset, seed: int, count: int) -> NDArray[np.int64]:
-    """The fold (N,) of each point, 0 … count − 1; points with one hash, as above, are in one fold."""
+    """Return the fold (N,) of each point, 0 … count − 1; points with the same hash (as above) are in the same fold."""
     _, member = np.unique(_hashes(data, seed), return_inverse=True)
     return np.asarray(member % count, np.int64)
 
 
 def _whole_groups(sizes: NDArray[np.int64], wanted: int, most: int) -> NDArray[np.bool_]:
-    """Which groups are held out: as they come, until `wanted` points are reached.
+    """Return which groups are held out: in the given order, until `wanted` points are reached.
 
-    Passed over is a group that is larger than that alone, or that would take the part above `most`.
+    A group is skipped if it is larger than `wanted` by itself, or if it would take the part above `most`.
     """
     chosen = np.zeros(len(sizes), bool)
     total = 0
@@ -64,7 +64,7 @@ def _whole_groups(sizes: NDArray[np.int64], wanted: int, most: int) -> NDArray[n
 
 
 def _hashes(train: Dataset, seed: int) -> NDArray[np.uint64]:
-    """What tells groups apart (N,): the hash of the key; for a point without one (an empty key) of what it is."""
+    """Return a hash (N,) that identifies groups: of the key, or of the content for points with an empty key."""
     if train.groups is None:
         return _content_hashes(train, seed)
     hashes = _native.hash_texts(train.groups.data, train.groups.offsets, seed)
@@ -81,7 +81,7 @@ def _content_hashes(train: Dataset, seed: int) -> NDArray[np.uint64]:
 
 
 def _row_hashes(train: Dataset, seed: int) -> NDArray[np.uint64]:
-    """Hash of each sparse row: its bytes taken as a text."""
+    """Return a hash of each sparse row, computed over its bytes as if they were a text."""
     X = train.features.sorted_indices()
     packed = np.empty((X.nnz, 2), np.int32)
     packed[:, 0] = X.indices

@@ -1,4 +1,4 @@
-"""`write`: a Corpus as files that `read` gives back as it was."""
+"""`write`: writes a Corpus as files from which `read` restores it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from longtail.store import disk
 from longtail.store.lock import LOCK
 
 log = logging.getLogger("longtail")
-# what the writers below make: all that overwriting a corpus may delete
+# the files that the writers below create: overwriting a corpus may delete these only
 OUR_FILES = re.compile(
     r"(train|dev|test|labels)\.jsonl(\.gz)?|(train|val|test)\.txt|(trn|val|tst|lbl)\.json(\.gz)?|corpus(\.longtail)?\.json"
     r"|(trn|val|tst)_X_(Y|Xf)\.txt|filter_labels_(train|dev|test)\.txt(\.gz)?|data-[0-9a-f]{16}(-2)?|\.lock"
@@ -31,7 +31,7 @@ OUR_FILES = re.compile(
 def write_native(corpus: Corpus, folder: Path, progress: Progress) -> None:
     """Write a corpus as memory-mapped arrays."""
     native.save(corpus, folder)
-    disk.unlink(folder / LOCK)  # nobody else knows this folder yet
+    disk.unlink(folder / LOCK)  # no other process knows this folder yet
 
 
 WRITERS: dict[str, Callable[[Corpus, Path, Progress], None]] = {
@@ -46,15 +46,15 @@ def write(
 ) -> None:
     """Write a corpus to a folder, new or empty: as JSON lines, in the repository's format, or natively.
 
-    The folder is written beside its place and renamed when it is whole, so that a failure leaves what was there.
-    With `overwrite` a corpus that is there gives way; a folder that holds no corpus is never replaced.
+    The files are written to a temporary folder beside it, which is renamed at the end, so that a failure leaves the
+    old content. `overwrite` replaces an existing corpus; a folder that is not a corpus is never replaced.
 
-    What a format cannot hold is refused: JSON lines hold texts only; the repository's sparse text (for features)
-    has no groups; both take label counts from train when they are read, so that a part of a corpus, or one with
+    A corpus that a format cannot store is refused. JSON lines can store texts only; the repository's sparse text (for
+    features) has no groups. Both take label counts from train when they are read, so a part of a corpus, or one with
     removed labels, can only be written natively.
     """
     if to not in WRITERS:
-        raise ParameterError(f"there is no writer for {to!r}.{nearest(to, WRITERS)}")
+        raise ParameterError(f"unknown format {to!r}.{nearest(to, WRITERS)}")
     folder = Path(folder).resolve()
     _check_place(folder, overwrite)
     disk.make_folders(folder.parent)
@@ -71,7 +71,7 @@ def write(
 
 
 def _check_place(folder: Path, overwrite: bool) -> None:
-    """Refuse a place where something is that must not be lost."""
+    """Refuse a place whose content must not be lost."""
     if not os.path.lexists(folder):
         return
     if not folder.is_dir():
@@ -81,21 +81,21 @@ def _check_place(folder: Path, overwrite: bool) -> None:
         return
     shown = f"{', '.join(map(shorten, names[:3]))}{', …' if len(names) > 3 else ''}"
     if not overwrite:
-        raise StoreError(f"{folder}: is not empty (it holds {shown}); choose another folder, or say --overwrite")
+        raise StoreError(f"{folder}: is not empty (it holds {shown}); choose another folder, or use --overwrite")
     if not any(formats[name].matches(folder) for name in formats):
-        raise StoreError(f"{folder}: will not be overwritten: it holds no corpus, but {shown}; choose another folder")
+        raise StoreError(f"{folder}: will not be overwritten: it is not a corpus (it holds {shown}); choose another")
     others = [name for name in names if not OUR_FILES.fullmatch(name)]
     if others:
         raise StoreError(
-            f"{folder}: will not be overwritten: beside a corpus it holds {', '.join(map(shorten, others[:3]))}, which "
-            "would be lost; move that away, or choose another folder"
+            f"{folder}: will not be overwritten: besides a corpus it has {', '.join(map(shorten, others[:3]))}, which "
+            "would be lost; move that elsewhere, or choose another folder"
         )
 
 
 def _put_in_place(new: Path, folder: Path) -> None:
-    """Rename the new folder to its place; an old one stands aside until that is done."""
+    """Rename the new folder to its place; an old one is kept under another name until that is done."""
     old = new.with_suffix(".old")
-    with disk.explained("put the corpus in this place", folder):
+    with disk.explained("move the corpus to this folder", folder):
         if folder.is_dir() and any(folder.iterdir()):
             folder.rename(old)
         elif folder.is_dir():

@@ -1,4 +1,4 @@
-"""Where to stop suggesting: the threshold that is best for F1, that keeps a precision, or that gives so many labels."""
+"""Choosing a threshold: the best one for F1, one that reaches a precision, or one for a number of labels per text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("longtail")
 
 @dataclass(frozen=True)
 class Rule:
-    """What a cut-off is chosen for: "f1"; "precision" of at least `value`; `value` "labels" for a text on average."""
+    """The goal of a cut-off: "f1"; "precision" of at least `value`; or on average `value` "labels" per text."""
 
     goal: Literal["f1", "precision", "labels"]
     value: float = 0.0
@@ -27,7 +27,7 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str, what: str = "cut_off") -> Rule | None:
-        """From "f1", "precision=0.8" or "labels=5"; None from "none". `what` is named where it is none of these."""
+        """Parse "f1", "precision=0.8", "labels=5" or "none" (gives None); `what` is the parameter's name in errors."""
         goal, equals, given = str(text).strip().partition("=")
         if not equals and goal == "none":
             return None
@@ -46,7 +46,7 @@ class Rule:
 
 
 class Curve(NamedTuple):
-    """What each threshold gives, from the highest down: `hits` (Σ of y) among `decisions` labels that are kept."""
+    """The result of each threshold, from the highest down: `hits` (Σ y) among the `decisions` labels it keeps."""
 
     thresholds: NDArray[np.float32]
     hits: NDArray[np.float64]
@@ -56,10 +56,10 @@ class Curve(NamedTuple):
 
 
 def curve_of(pairs: Pairs) -> Curve:
-    """Every score that occurs as a threshold; labels of one score are all kept, or none of them."""
+    """Return the curve with every score that occurs as a threshold; labels of equal score stay or go together."""
     scores, hits = pairs.scores[pairs.real], pairs.hits[pairs.real]
     if not len(scores):
-        raise DataError("there is no cut-off to choose: no label was suggested for any point")
+        raise DataError("cannot choose a cut-off: no label was suggested for any point")
     order = np.argsort(-scores, kind="stable")
     scores, hits = scores[order], np.cumsum(hits[order])
     last = np.append(scores[1:] != scores[:-1], True)
@@ -67,38 +67,38 @@ def curve_of(pairs: Pairs) -> Curve:
 
 
 def choose(rule: Rule, curve: Curve, say: bool = True) -> float:
-    """The threshold a rule asks for; where it cannot be had, the nearest to it, with a warning if `say`."""
+    """Return the threshold for a rule; if the goal cannot be reached, the closest one, with a warning if `say`."""
     at = {"f1": best_f1, "precision": lowest_precise, "labels": most_labels}[rule.goal](rule, curve, say)
     return float(curve.thresholds[at])
 
 
 def best_f1(rule: Rule, curve: Curve, say: bool) -> int:
-    """Micro F1, 2 · hits / (decisions + positives): labels that are true and not suggested count against it."""
+    """Index of the best micro F1, 2 · hits / (decisions + positives); true labels that were not suggested lower it."""
     if say and not curve.hits[-1]:
-        log.warning("no suggested label is true: any cut-off has an F1 of 0, and the highest is kept")
+        log.warning("no suggested label is true: every cut-off has an F1 of 0; using the highest one")
     return int(np.argmax(2 * curve.hits / (curve.decisions + curve.positives)))
 
 
 def lowest_precise(rule: Rule, curve: Curve, say: bool) -> int:
-    """The lowest threshold above which so much is true, pooled over all points."""
+    """Index of the lowest threshold whose labels reach the precision, pooled over all points."""
     precision = curve.hits / curve.decisions
     reached = np.flatnonzero(precision >= rule.value)
     if len(reached):
         return int(reached[-1])
     at = int(np.flatnonzero(precision == precision.max())[-1])
     if say:
-        message = "no threshold has a precision of %g: the best there is, %.3f with %.2f labels a text, is kept"
+        message = "no threshold has a precision of %g: using the best one, %.3f with %.2f labels per text"
         log.warning(message, rule.value, precision[at], curve.decisions[at] / curve.points)
     return at
 
 
 def most_labels(rule: Rule, curve: Curve, say: bool) -> int:
-    """The lowest threshold that keeps no more labels than that for a point on average."""
+    """Index of the lowest threshold that keeps on average at most `value` labels per point."""
     within = int(np.count_nonzero(curve.decisions <= rule.value * curve.points))
     if within:
         return within - 1
     if say:
         fewest = curve.decisions[0] / curve.points
-        message = "no threshold keeps %g labels a text or fewer: so many have the best score; kept are %.2f"
+        message = "no threshold keeps %g labels per text or fewer, because too many share the best score; using %.2f"
         log.warning(message, rule.value, fewest)
     return 0

@@ -1,4 +1,4 @@
-"""From a model and points it has not seen: its probabilities and its cut-off, and how good they are."""
+"""Fits probabilities and a cut-off for a model, on points it has not seen, and measures how good they are."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from longtail.metrics.decisions import cut_scores
 from longtail.metrics.pairs import Pairs
 
 log = logging.getLogger("longtail")
-RANKS: dict[int, int | None] = {1: 1, 2: 2, 3: 3, 4: 5, 6: 10, 11: None}  # groups, first to last rank
-DEPTH = 20  # how many labels of a point are looked at, unless it has, or is to get, many
-FOLDS = 5  # halves would be too small: where groups are large, one half knows little of the other
-FEW = 100  # points; below that probabilities are rough
+RANKS: dict[int, int | None] = {1: 1, 2: 2, 3: 3, 4: 5, 6: 10, 11: None}  # groups of ranks: first → last
+DEPTH = 20  # labels per point to look at, unless points have, or should get, many
+FOLDS = 5  # two would be too few: if groups are large, one half says little about the other
+FEW = 100  # with fewer points than this, probabilities are inaccurate
 
 
 def calibrate(
@@ -42,23 +42,23 @@ def calibrate(
     *,
     seed: int = defaults.SEED,
 ) -> Model:
-    """The same model with probabilities and a cut-off fitted on `data`, which it must not have been trained on.
+    """Return a copy of the model with probabilities and a cut-off fitted on `data`, which it was not trained on.
 
     `calibration` is "isotonic", "platt" or "none"; `cut_off` is "f1", "precision=0.8", "labels=5" or "none". They
-    replace the decision of the model; "none" for both removes it. The given model does not change. `data` has the
-    labels of the model. The result says how good it is in `about["calibration"]` and `about["cut_off"]`.
+    replace any earlier decision of the model; "none" for both removes it. The given model is not changed. `data` must
+    have the model's labels. `about["calibration"]` and `about["cut_off"]` say how good the result is.
     """
     if calibration not in get_args(Method):
         raise ParameterError(f"calibration must be {describe_type(Method)}; got {shorten(calibration)}")
     rule = Rule.parse(cut_off)
     if not isinstance(data, Dataset):
-        raise ParameterError(f"data must be a Dataset, as corpus.dev is; got {shorten(data)}")
+        raise ParameterError(f"data must be a Dataset, such as corpus.dev; got {shorten(data)}")
     if data.Y.shape[1] != len(model.labels):
-        raise DataError(f"labels of shape {data.Y.shape} given to a model of {len(model.labels):,} labels")
+        raise DataError(f"labels of shape {data.Y.shape} do not fit a model with {len(model.labels):,} labels")
     if data.digest_of_points() in model.about.get("trained_on", []):
-        log.warning("this is the very data the model was trained on: its probabilities will be far too sure")
+        log.warning("the model was trained on this same data: its probabilities will be much too high")
     decision, told = fit_decision(model, data, calibration, rule, seed)
-    decided = copy.copy(model)  # shares its arrays
+    decided = copy.copy(model)  # shares the arrays of the model
     decided.about = {key: value for key, value in model.about.items() if key not in ("calibration", "cut_off")} | told
     decided.decision = decision
     return decided
@@ -67,16 +67,16 @@ def calibrate(
 def fit_decision(
     model: Model, data: Dataset, method: str, rule: Rule | None, seed: int
 ) -> tuple[Decision | None, dict[str, Any]]:
-    """What to decide by, fitted on all of `data`, and what is known of it.
+    """Return the decision fitted on all of `data`, and figures about its quality.
 
-    Figures are of points that were not fitted on: each fifth of them is measured by what the others give.
+    The figures come from cross-fitting: each fifth of the points is measured with a fit on the other four fifths.
     """
     if method == "none" and rule is None:
         return None, {}
     if not len(data):
-        raise DataError("there is no point to fit probabilities or a cut-off on")
+        raise DataError("there are no points to fit probabilities or a cut-off on")
     if len(data) < FEW:
-        log.warning("only %d points to fit probabilities or a cut-off on: they are rough", len(data))
+        log.warning("only %d points to fit probabilities or a cut-off on: the result is inaccurate", len(data))
     k = depth_for(data, rule)
     ranking = model.predict_scores(data.x, depth((k,), data.ignore))
     ranking = ranking.cut(k) if data.ignore is None else ranking.drop(data.ignore, k)
@@ -88,16 +88,16 @@ def fit_decision(
 
 
 def depth_for(data: Dataset, rule: Rule | None) -> int:
-    """How many labels of each point to look at: 20, or twice what points have, or four times what they are to get."""
+    """Return how many labels per point to look at: 20, or 2 × the average of the points, or 4 × the rule's number."""
     have = data.truth().nnz / len(data)
     wanted = rule.value if rule is not None and rule.goal == "labels" else 0.0
     return int(min(max(DEPTH, math.ceil(2 * have), math.ceil(4 * wanted)), max(data.Y.shape[1], 1)))
 
 
 def fit_pairs(pairs: Pairs, method: str, rule: Rule | None, k: int, say: bool = True) -> Decision:
-    """The maps and the threshold of these pairs; `say` whether warnings are."""
+    """Fit the calibration maps and the threshold on these pairs; log warnings only if `say`."""
     if not pairs.real.any():
-        raise DataError("there is nothing to fit on: no label was suggested for any point")
+        raise DataError("cannot fit a calibration: no label was suggested for any point")
     calibration = None if method == "none" else fit_calibration(pairs, method, say)
     if rule is None:
         return Decision(calibration)
@@ -107,7 +107,7 @@ def fit_pairs(pairs: Pairs, method: str, rule: Rule | None, k: int, say: bool = 
 
 
 def fit_calibration(pairs: Pairs, method: str, say: bool = True) -> Calibration:
-    """A map for each group of ranks that has labels."""
+    """Fit one map for each group of ranks that has labels."""
     groups = {first: pairs.columns(first - 1, end) for first, end in RANKS.items()}
     groups = {first: group for first, group in groups.items() if group.real.any()}
     if method == "platt":
@@ -118,7 +118,7 @@ def fit_calibration(pairs: Pairs, method: str, say: bool = True) -> Calibration:
 def cross_fit(
     ranking: Ranking, pairs: Pairs, fold: NDArray[np.int64], method: str, rule: Rule | None, k: int
 ) -> tuple[Ranking, Ranking] | None:
-    """The ranking, whole and cut off, by what was fitted on the folds that each point is not in; None with one fold."""
+    """Return the ranking, whole and cut off, each point decided by a fit on the other folds; None with one fold."""
     parts = [fold == number for number in np.unique(fold)]
     if not all(pairs.real[~rows].any() for rows in parts):
         return None
@@ -134,7 +134,7 @@ def cross_fit(
 def figures(
     decision: Decision, ranking: Ranking, truth: sp.csr_matrix, unseen: tuple[Ranking, Ranking] | None
 ) -> dict[str, Any]:
-    """What is remembered: the calibration error before and after, and what the cut-off lets through."""
+    """Return the figures to store: the calibration error before and after, and the quality of the cut-off."""
     told: dict[str, Any] = {}
     if decision.calibration is not None:
         told["calibration"] = {
@@ -155,5 +155,5 @@ def figures(
 
 
 def rounded(scores: dict[str, float]) -> dict[str, float]:
-    """As reports show them."""
+    """Round scores to the digits that reports show."""
     return {name: round(score, 3) for name, score in scores.items()}

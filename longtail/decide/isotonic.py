@@ -1,4 +1,4 @@
-"""Isotonic regression: the rising step function nearest to what was true (Zadrozny and Elkan, 2002)."""
+"""Isotonic regression: the increasing step function closest to the truth (Zadrozny and Elkan, 2002)."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from longtail.core.decision import Isotonic
 
 
 def fit_isotonic(scores: NDArray[np.float64], truth: NDArray[np.float64]) -> Isotonic:
-    """The never falling function of the score that is nearest to `truth` (n,) in squares.
+    """Fit the non-decreasing function of the score that is closest to `truth` (n,) in squared error.
 
-    It is level over each block of pooled scores and a straight line from one block to the next; the same as
-    scikit-learn's IsotonicRegression.
+    It is constant over each block of pooled scores and linear between blocks, as scikit-learn's IsotonicRegression.
     """
     at, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
     starts, levels = pool(np.bincount(place, truth, len(at)).astype(np.float64), counts)
     ends = np.append(starts[1:], len(at)) - 1
-    knots = np.stack([at[starts], at[ends]], 1)  # a block is level from its first score to its last
+    knots = np.stack([at[starts], at[ends]], 1)  # a block is constant from its first score to its last
     twice = np.stack([np.ones(len(starts), bool), starts != ends], 1)  # a block of one score is one knot
     return Isotonic(knots[twice], np.repeat(np.clip(levels, 0, 1), twice.sum(1)))
 
 
 def pool(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Pool adjacent violators: where each block begins, and its mean. Means rise from block to block.
+    """Pool adjacent violators: return where each block starts, and its mean. Means increase from block to block.
 
-    `sums` and `counts` (n,) are those of each score, by rising score. Each value joins the blocks before it as long
-    as they are not below it: every one is pooled once at most, so the loop is linear.
+    `sums` and `counts` (n,) belong to the distinct scores in ascending order. Each value is merged with the blocks
+    before it while their means are not below its own. Every value is merged at most once, so the loop is linear.
     """
     starts: list[int] = []
     block_sums: list[float] = []

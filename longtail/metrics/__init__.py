@@ -1,4 +1,4 @@
-"""How good a ranking is: the field's metrics, contributions by label frequency, and paired comparisons."""
+"""How good a ranking is: the field's metrics, P@k by label frequency, and paired comparisons of systems."""
 
 from longtail.metrics.bootstrap import Comparison as Comparison
 from longtail.metrics.bootstrap import Intervals as Intervals

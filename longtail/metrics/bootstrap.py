@@ -1,4 +1,4 @@
-"""Is the difference between two systems more than luck? Paired bootstrap with 95 % percentile intervals."""
+"""Is the difference between two systems more than chance? Paired bootstrap with 95 % percentile intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Verdict = Literal["a ahead", "b ahead", "not separable"]
 
 RESAMPLES = defaults.RESAMPLES
 INTERVAL = (2.5, 97.5)  # percentiles
-CHUNK = 500  # resamples between two looks at the progress bar, and at Ctrl-C
+CHUNK = 500  # resamples between two updates of the progress bar; Ctrl-C works in between
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of two systems, in percent; `low` and `high` bound the difference b − a."""
+    """One metric of two systems, in percent; `low` and `high` are the 95 % interval of the difference b − a."""
 
     metric: str
     a: float
@@ -52,13 +52,13 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """Who is ahead; "not separable" where the interval holds 0."""
+        """Which system is ahead; "not separable" if the interval contains 0."""
         return "b ahead" if self.low > 0 else "a ahead" if self.high < 0 else "not separable"
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """The metrics of one system; `points` and `labels` are how many were resampled."""
+    """The metrics of one system; `points` and `labels` are the numbers of points and labels resampled."""
 
     rows: tuple[Interval, ...]
     points: int
@@ -67,13 +67,13 @@ class Intervals:
     seed: int
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain JSON values."""
+        """Return all fields as plain JSON values."""
         return asdict(self) | {"rows": [asdict(row) for row in self.rows]}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems on the same test set; `points` and `labels` are how many were resampled."""
+    """Two systems on the same test set; `points` and `labels` are the numbers of points and labels resampled."""
 
     rows: tuple[Difference, ...]
     points: int
@@ -82,7 +82,7 @@ class Comparison:
     seed: int
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain JSON values."""
+        """Return all fields as plain JSON values."""
         return asdict(self) | {"rows": [asdict(row) | {"verdict": row.verdict} for row in self.rows]}
 
 
@@ -99,12 +99,12 @@ def compare(
     metrics: Iterable[str] | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Paired bootstrap of b − a on the same points, for every metric or those named in `metrics`.
+    """Compare two systems by a paired bootstrap of b − a, for every metric or those named in `metrics`.
 
-    `a` and `b` are rankings (or sparse scores), or sequences of them: runs of one system with different
-    seeds, whose values are averaged point by point before anything is drawn. Points are drawn with
-    replacement, numerator and denominator of PSP and PSnDCG together; coverage and macro measures draw
-    labels instead. The rest as in `evaluate`.
+    `a` and `b` are rankings (or sparse scores), or sequences of them: runs of one system with different seeds,
+    whose values are averaged point by point first. Each resample draws points with replacement; for PSP and PSnDCG it
+    takes numerator and denominator of the drawn points together. Coverage and macro measures draw labels instead.
+    Other arguments as in `evaluate`.
     """
     _check(resamples, seed)
     left, right = _runs(a), _runs(b)
@@ -132,7 +132,7 @@ def intervals(
     metrics: Iterable[str] | None = None,
     progress: Progress | None = None,
 ) -> Intervals:
-    """The metrics of one system with their 95 % intervals; arguments as in `compare`."""
+    """Return the metrics of one system with their 95 % intervals; arguments as in `compare`."""
     _check(resamples, seed)
     runs = _runs(predicted)
     labels = _labels_of(runs) if labels is None else labels
@@ -144,7 +144,7 @@ def intervals(
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """A system's values at each point and each label with a test positive, averaged over its runs."""
+    """A system's values for each point, and for each label with a test positive, averaged over its runs."""
 
     over_points: tuple[Measure, ...]
     over_labels: tuple[Measure, ...]
@@ -155,14 +155,14 @@ class Values:
 
 @dataclass(frozen=True)
 class Draws:
-    """How often and from which seed to draw."""
+    """The number of resamples and the seed they are drawn with."""
 
     resamples: int
     seed: int
     progress: Progress
 
     def limits(self, values: NDArray[np.float64], measures: Sequence[Measure], title: str) -> NDArray[np.float64]:
-        """Low and high (2, measures) of metrics over rows (rows, columns) drawn with replacement."""
+        """Return low and high (2, measures) of the metrics of rows (rows, columns) drawn with replacement."""
         if not measures or not len(values):
             return np.zeros((2, len(measures)))
         used = sorted({c for m in measures for c in (m.column, m.over) if c is not None})
@@ -182,7 +182,7 @@ class Draws:
 def _spread(
     first: Values | None, second: Values, metrics: Iterable[str] | None, draws: Draws
 ) -> dict[str, tuple[float, float]]:
-    """Low and high of each chosen metric of `second`, minus that of `first` where there is one."""
+    """Return low and high of each chosen metric of `second`; with `first`, of the difference second − first."""
     wanted = chosen((*second.over_points, *second.over_labels), metrics)
     spread: dict[str, tuple[float, float]] = {}
     for kind in ("points", "labels"):
@@ -190,25 +190,25 @@ def _spread(
         values = getattr(second, kind)
         if first is not None and measures:
             values = values - getattr(first, kind)
-            # both are divided by what was in reach, which depends on the truth alone: it is no difference
+            # both share one denominator, the best possible value: it depends on the truth alone
             for m in measures:
                 if m.over is not None:
                     values[:, m.over] = getattr(second, kind)[:, m.over]
-        limits = draws.limits(values, measures, f"drawing {kind}")
+        limits = draws.limits(values, measures, f"resampling {kind}")
         spread |= {m.name: (float(low), float(high)) for m, low, high in zip(measures, *limits, strict=True)}
     return spread
 
 
 def _runs(system: Runs) -> list[Predicted]:
-    """The runs of a system as a list."""
+    """Return the runs of a system as a list."""
     runs = [system] if isinstance(system, Ranking) or sp.issparse(system) else list(system)
     if not runs:
-        raise ParameterError("a system needs at least one run to be judged; got none")
+        raise ParameterError("a system needs at least one run; got none")
     return runs
 
 
 def _labels_of(runs: Sequence[Predicted]) -> Labels | None:
-    """The labels all runs are judged with: propensities must be the same on both sides."""
+    """Return the labels that all runs are evaluated with: both systems need the same propensities."""
     found = [run.labels for run in runs if isinstance(run, Ranking)]
     return next((labels for labels in found if labels.points), found[0] if found else None)
 
@@ -216,7 +216,7 @@ def _labels_of(runs: Sequence[Predicted]) -> Labels | None:
 def _gather(
     runs: Sequence[Predicted], Y: sp.csr_matrix, labels: Labels | None, ignore: Any, ks: tuple[int, ...]
 ) -> Values:
-    """Values of a system, averaged over its runs."""
+    """Return the values of a system, averaged over its runs."""
     points: Any = 0.0
     by_label: Any = 0.0
     scores: list[dict[str, float]] = []
@@ -235,4 +235,4 @@ def _check(resamples: int, seed: int) -> None:
     if resamples < 1:
         raise ParameterError(f"resamples must be at least 1; got {resamples}")
     if not 0 <= seed < 1 << 64:
-        raise ParameterError(f"seed must be at least 0 and fit 64 bits; got {seed}")
+        raise ParameterError(f"seed must be at least 0 and fit in 64 bits; got {seed}")

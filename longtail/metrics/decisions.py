@@ -9,7 +9,7 @@ from longtail.metrics.judged import Judged, Predicted
 
 
 def micro(decided: Predicted, Y: sp.csr_matrix, ignore: sp.csr_matrix | None = None) -> dict[str, float]:
-    """Micro precision, recall and F1 in percent, where every label of the ranking (but pads) is a decision."""
+    """Return micro precision, recall and F1 in percent; every label in the ranking (except padding) is a prediction."""
     right, decisions, positives = 0.0, 0, 0
     for block in Judged.of(decided, Y, None, ignore, None).blocks():
         right += float(block.hits.sum())
@@ -23,11 +23,11 @@ def micro(decided: Predicted, Y: sp.csr_matrix, ignore: sp.csr_matrix | None = N
 
 
 def cut_scores(decided: Ranking, Y: sp.csr_matrix, ignore: sp.csr_matrix | None = None) -> dict[str, float]:
-    """`micro` of a ranking with a cut-off, and how many labels a point gets on average."""
+    """Return `micro` of a ranking with a cut-off, plus the average number of labels per point."""
     given = int((decided.indices >= 0).sum())
     return micro(decided, Y, ignore) | {"labelsPerText": given / max(len(decided), 1)}
 
 
 def micro_f1(decided: Predicted, Y: sp.csr_matrix, ignore: sp.csr_matrix | None = None) -> float:
-    """Micro F1 in percent: 2 · hits / (decisions + positives), over all points and labels at once."""
+    """Return micro F1 in percent: 2 · hits / (predicted + positives), over all points and labels at once."""
     return micro(decided, Y, ignore)["microF1"]

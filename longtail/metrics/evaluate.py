@@ -1,4 +1,4 @@
-"""One pass over predictions and truth: all metrics at once."""
+"""Computes all metrics in one pass over predictions and truth."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ def evaluate(
     ks: Iterable[int] = KS,
     ignore: sp.csr_matrix | None = None,
 ) -> Report:
-    """All metrics of a ranking, or of sparse scores (N, L), against the truth `Y` (N, L).
+    """Return all metrics of a ranking, or of sparse scores (N, L), against the truth `Y` (N, L).
 
-    `labels` carry the training counts that propensities and frequency bins need; they default to those of
-    the ranking. Where the counts are not known, PSP, PSnDCG and the bins are left out. Pairs in `ignore` are
-    dropped from both sides and the ranking is cut to the largest k after that: predict `depth(ks, ignore)`
-    labels, since ranks that are not there count as misses.
+    `labels` hold the training counts that propensities and frequency bins need; the default is the ranking's own
+    labels. If the counts are unknown, PSP, PSnDCG and the bins are left out. Pairs in `ignore` are removed from both
+    sides, then the ranking is cut to the largest k. Predict `depth(ks, ignore)` labels: missing ranks count as misses.
     """
     cuts = check_ks(ks)
     judged = Judged.of(predicted, Y, labels, ignore, cuts[-1])
@@ -50,14 +49,14 @@ def evaluate(
 
 
 def depth(ks: Iterable[int] = KS, ignore: sp.csr_matrix | None = None) -> int:
-    """How many labels to predict so that the largest k are left in every row after dropping `ignore`."""
+    """Return how many labels to predict so that the largest k remain in every row after removing `ignore`."""
     most = 0 if ignore is None else int(np.diff(sp.csr_matrix(ignore).indptr).max(initial=0))
     return check_ks(ks)[-1] + most
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What one pass gathers: column sums over points, counts of labels, and on demand each point's values."""
+    """The result of one pass: column sums over points, counts per label, and, if requested, each point's values."""
 
     ks: tuple[int, ...]
     propensities: bool
@@ -66,7 +65,7 @@ class Counted:
     values: NDArray[np.float64] | None  # (N, columns)
 
     def scores(self, points: int) -> dict[str, float]:
-        """All metrics in percent, by name."""
+        """Return all metrics in percent, by name."""
         over_points = point_measures(self.ks, self.propensities)
         over_labels = label_measures(self.ks)
         rows = self.labels.values()
@@ -76,7 +75,7 @@ class Counted:
 
 
 def count(judged: Judged, ks: tuple[int, ...], keep: bool = False) -> Counted:
-    """The pass. With `keep` the values of every point are kept too."""
+    """Do the pass over all blocks. With `keep`, also keep the values of every point."""
     inverse = judged.inverse_propensities
     columns = 1 + max(max(m.column, m.over or 0) for m in point_measures(ks, inverse is not None))
     sums = np.zeros(columns)

@@ -1,4 +1,4 @@
-"""Where in the long tail the hits are: labels in five bins of equal volume, from head to tail."""
+"""How well frequent and rare labels are predicted: labels in five bins of equal volume, from head to tail."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ BINS = 5
 
 @dataclass(frozen=True)
 class FrequencyBin:
-    """Some labels of similar training frequency.
+    """Labels of similar training frequency.
 
-    `labels` is how many there are, `fewest` and `most` the range of their training counts (None in a bin
-    without labels), `contribution` their part of P@k in percentage points. `pairs` is how often a point has one of
-    them, `recall` the share of these that is among the k best, in percent (None where there are none).
+    `labels` is their number; `fewest` and `most` are the range of their training counts (None in an empty bin);
+    `contribution` is their part of P@k in percentage points. `pairs` is the number of (point, label) positives with
+    these labels; `recall` is the share of those pairs among the k best, in percent (None if there are no pairs).
     """
 
     name: str
@@ -29,17 +29,17 @@ class FrequencyBin:
 
     @property
     def span(self) -> str:
-        """The range of training counts, for people."""
+        """The range of training counts as a readable string."""
         return "–" if self.fewest is None else f"{self.fewest:,}–{self.most:,}"
 
 
 def bins_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bin (L,) of each label, 0 = head … 4 = tail, for its training count.
+    """Return the bin (L,) of each label, 0 = head … 4 = tail, from the training counts (L,).
 
-    Labels stand in a row by falling frequency, ties by lower index, each as long as it has training examples;
-    the row is cut into five equal lengths, and a label belongs where it begins. So the most frequent label is
-    always in the head, and a label that is longer than a cut leaves the next bin short, or empty. A label
-    without examples has no length and belongs to the tail.
+    Labels are sorted by decreasing count, ties by lower index. The counts are added up along this order, and the
+    total is cut into five equal parts; a label belongs to the part in which its own examples start. So the most
+    frequent label is always in the head, and a label with more examples than a part leaves the next bin smaller or
+    empty. A label without examples belongs to the tail.
     """
     order = np.argsort(-counts, kind="stable")
     ends = np.cumsum(counts[order])
@@ -53,10 +53,10 @@ def bins_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def by_frequency(
     counts: NDArray[np.int64], hits: NDArray[np.float64], positives: NDArray[np.int64], k: int, points: int
 ) -> tuple[FrequencyBin, ...]:
-    """The five bins and the labels without training examples, which are also part of bin 5.
+    """Return the five bins, plus one for labels without training examples (which are also part of bin 5).
 
-    `hits` (L,) are the sums of y in the k best, `positives` (L,) the points that have a label; the contributions of
-    the five bins add up to P@k.
+    `hits` (L,) are the sums of y among the k best, `positives` (L,) the number of points with each label. The
+    contributions of the five bins add up to P@k.
     """
     bins = bins_of(counts)
     masks = [(f"bin {b + 1}", bins == b) for b in range(BINS)] + [("no training examples", counts == 0)]

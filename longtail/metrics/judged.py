@@ -1,4 +1,4 @@
-"""What is evaluated: predictions beside their truth, checked, and handed out in blocks of rows."""
+"""The input of an evaluation: predictions and truth, checked, and split into blocks of rows."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from longtail.data.dataset import without
 
 Predicted: TypeAlias = Ranking | sp.csr_matrix  # CSR: only stored entries are predictions
 
-MOST_ROWS, MOST_CELLS = 1 << 16, 1 << 20  # of a block: a few MB of float64, whatever the number of points
+MOST_ROWS, MOST_CELLS = 1 << 16, 1 << 20  # limits of a block: a few MB of float64 for any number of points
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows, ready to be counted: ignored pairs are gone from both sides.
+    """A block of rows ready for counting; ignored pairs are already removed from both sides.
 
-    `picks` (n, K) int32 are the predicted labels, best first, −1 where there is none; `hits` (n, K) float64 the
-    true value y of each, 0 for a miss; `truth` (n, L) canonical CSR float32 without stored zeros.
+    `picks` (n, K) int32: the predicted labels, best first, −1 as padding. `hits` (n, K) float64: the true value y of
+    each, 0 for a miss. `truth` (n, L): canonical CSR, float32, without stored zeros.
     """
 
     rows: slice
@@ -36,15 +36,15 @@ class Block:
 
     @property
     def positives(self) -> NDArray[np.int64]:
-        """|P_i| (n,): how many labels of each row have y > 0."""
+        """|P_i| (n,): the number of labels with y > 0 in each row."""
         return np.diff(self.truth.indptr).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Predictions of N points and their truth `Y` (N, L), of shapes that fit.
+    """Predictions for N points and their truth `Y` (N, L), with matching shapes.
 
-    `width` is how many ranks count after the ignored pairs are dropped; None for all there are.
+    `width` is the number of ranks that count after removing the ignored pairs; None for all.
     """
 
     predicted: Predicted
@@ -55,7 +55,7 @@ class Judged:
 
     @classmethod
     def of(cls, predicted: Any, Y: Any, labels: Labels | None, ignore: Any, width: int | None) -> Judged:
-        """Check that everything is of one shape; `labels` default to those of the ranking."""
+        """Check that all shapes match; `labels` default to the ranking's own."""
         if isinstance(predicted, Ranking):
             labels = predicted.labels if labels is None else labels
             shape = (len(predicted), len(predicted.labels))
@@ -79,21 +79,21 @@ class Judged:
 
     @property
     def points(self) -> int:
-        """N."""
+        """The number of points, N."""
         return int(self.Y.shape[0])
 
     @property
     def counted_labels(self) -> Labels | None:
-        """The labels, where they carry the counts of a training set: propensities and bins need them."""
+        """The labels, if they hold training counts (propensities and bins need them); otherwise None."""
         return self.labels if self.labels is not None and self.labels.points else None
 
     @property
     def inverse_propensities(self) -> NDArray[np.float64] | None:
-        """1 / p_l (L,); None where the counts are not known."""
+        """1 / p_l (L,); None if the training counts are unknown."""
         return None if self.counted_labels is None else 1 / self.counted_labels.propensities
 
     def blocks(self) -> Iterator[Block]:
-        """All rows, in order, a block at a time."""
+        """Yield all rows, in order, one block at a time."""
         wide = self.predicted.k if isinstance(self.predicted, Ranking) else self.width or 1
         step = max(1, min(MOST_ROWS, MOST_CELLS // max(wide, 1)))
         for start in range(0, self.points, step):
@@ -111,15 +111,15 @@ class Judged:
             truth = without(truth, ignore)
             picks = _drop(picks, _native.contains(ignore, picks))
         picks = picks[:, : self.width]
-        if not picks.shape[1]:  # no label at all: one rank of misses spares everyone else the empty case
+        if not picks.shape[1]:  # no label at all: one rank of misses, so that nobody has to handle the empty case
             picks = np.full((len(picks), 1), -1, np.int32)
         return Block(rows, picks, _native.pick(truth, picks).astype(np.float64), truth)
 
     def _score_rows(self, rows: slice, ignored: int) -> NDArray[np.int32]:
-        """The best stored entries of some rows of a score matrix, deep enough to lose `ignored` of them."""
+        """Return the best stored entries of some rows of a score matrix, enough to remove `ignored` of them."""
         scores = _rows(self.predicted, rows)
         if np.isnan(scores.data).any():
-            raise DataError("the scores hold NaN", fix="a score must be a number")
+            raise DataError("the scores contain NaN", fix="a score must be a number")
         k = int(np.diff(scores.indptr).max(initial=0))
         k = max(1, k if self.width is None else min(k, self.width + ignored))
         if self.labels is not None:
@@ -128,28 +128,28 @@ class Judged:
 
 
 def _ranking_rows(ranking: Ranking, L: int, rows: slice) -> NDArray[np.int32]:
-    """The labels of some rows, checked: a bad index in a hand-made ranking must not pass for a miss."""
+    """Return the labels of some rows, checked: a bad index in a hand-made ranking must not count as a miss."""
     picks = ranking.indices[rows]
     if picks.dtype.kind not in "iu":
-        raise DataError("the indices of a ranking must be whole numbers", found=str(picks.dtype))
+        raise DataError("the indices of a ranking must be integers", found=str(picks.dtype))
     outside = (picks < -1) | (picks >= L)
     if outside.any():
         row, rank = np.argwhere(outside)[0]
         place = f"row {rows.start + row}, rank {rank + 1} of the ranking"
-        raise DataError(f"{place} is none of {L:,} labels", found=int(picks[row, rank]))
+        raise DataError(f"{place} is not the index of one of {L:,} labels", found=int(picks[row, rank]))
     if np.isnan(ranking.scores[rows]).any():
         row = rows.start + int(np.flatnonzero(np.isnan(ranking.scores[rows]).any(1))[0])
-        raise DataError(f"row {row} of the ranking has NaN for a score", fix="a score must be a number")
+        raise DataError(f"row {row} of the ranking has NaN as a score", fix="a score must be a number")
     ordered = np.sort(picks, 1)
     twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     if twice.any():
         row, rank = np.argwhere(twice)[0]
-        raise DataError(f"row {rows.start + row} of the ranking holds a label twice", found=int(ordered[row, rank]))
+        raise DataError(f"row {rows.start + row} of the ranking contains a label twice", found=int(ordered[row, rank]))
     return picks.astype(np.int32, copy=False)
 
 
 def _rows(matrix: Any, rows: slice) -> sp.csr_matrix:
-    """Some rows in canonical form: columns ascending, each once. The caller's matrix is not touched."""
+    """Return some rows in canonical form: ascending columns without duplicates. The caller's matrix is not changed."""
     first, last = int(matrix.indptr[rows.start]), int(matrix.indptr[rows.stop])
     indptr = matrix.indptr[rows.start : rows.stop + 1] - first
     data, indices = matrix.data[first:last], matrix.indices[first:last]
@@ -161,21 +161,21 @@ def _rows(matrix: Any, rows: slice) -> sp.csr_matrix:
 
 
 def _truth(Y: sp.csr_matrix, rows: slice) -> sp.csr_matrix:
-    """Some rows of the truth. Entries stored twice are added up and capped at 1; stored zeros go."""
+    """Return some rows of the truth. Duplicate entries are added up and capped at 1; stored zeros are removed."""
     values = Y.data[int(Y.indptr[rows.start]) : int(Y.indptr[rows.stop])]
     bad = ~((values >= 0) & (values <= 1))  # NaN is neither
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         row = int(np.searchsorted(Y.indptr, Y.indptr[rows.start] + at, "right")) - 1
-        raise DataError(f"row {row} of the truth holds a value outside (0, 1]", found=values[at].item())
-    part = _rows(Y, rows).astype(np.float32)  # a copy
+        raise DataError(f"row {row} of the truth contains a value outside (0, 1]", found=values[at].item())
+    part = _rows(Y, rows).astype(np.float32)  # this makes a copy
     np.minimum(part.data, 1, out=part.data)
     part.eliminate_zeros()
     return part
 
 
 def _drop(picks: NDArray[np.int32], dropped: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The picks without the dropped ones: what stood behind them moves up, −1 fills the end."""
+    """Return the picks without the dropped ones: later ranks move up, and −1 fills the end."""
     rows = np.flatnonzero(dropped.any(1))
     if not len(rows):
         return picks

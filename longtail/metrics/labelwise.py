@@ -1,4 +1,4 @@
-"""The metrics that are averages over labels: coverage, macro F1 and macro recall."""
+"""Metrics that are averages over labels: coverage, macro F1 and macro recall."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from longtail.metrics.judged import Block
 
 
 class LabelTally:
-    """Counts of each label, gathered block by block.
+    """Counts per label, collected block by block.
 
-    `hits` and `picks` (|ks|, L): Σ of y, and how often the label was predicted, *between* one cut-off and the
-    next; `positives` (L,): points with y > 0.
+    `hits` and `picks` (|ks|, L): the sum of y, and how often the label was predicted, *between* one cut-off and the
+    next. `positives` (L,): the number of points with y > 0.
     """
 
     def __init__(self, ks: Sequence[int], L: int):
@@ -33,11 +33,11 @@ class LabelTally:
             np.add.at(self.hits[i], picks[there], block.hits[:, start:stop].ravel()[there])
 
     def hits_at(self, k: int) -> NDArray[np.float64]:
-        """Σ of y (L,) over the points that have the label among their k best."""
+        """Return Σ y (L,) over the points that have the label among their k best."""
         return np.asarray(self.hits[: self.ks.index(k) + 1].sum(0))
 
     def values(self) -> NDArray[np.float64]:
-        """Values (labels with a test positive, columns), in the order of `label_measures`."""
+        """Return values (labels with a test positive, columns), with columns in the order of `label_measures`."""
         seen = np.flatnonzero(self.positives)
         positives = self.positives[seen]
         hits = np.cumsum(self.hits[:, seen], 0)  # (|ks|, labels)

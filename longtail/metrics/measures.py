@@ -1,4 +1,4 @@
-"""Names of the metrics, and where each is found in a matrix of values: one row a point, or one row a label."""
+"""Names of the metrics, and which column of a value matrix (one row per point, or one per label) each one uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from longtail.core.errors import ParameterError, nearest
 
 MEANS = ("P", "nDCG", "R", "RP")  # averaged over points
-RATIOS = ("PSP", "PSnDCG")  # a sum over points divided by the sum of what was within reach
+RATIOS = ("PSP", "PSnDCG")  # a sum over points divided by the sum of the best possible values
 BY_LABEL = ("C", "macroF1", "macroR")  # averaged over labels with a test positive
 
 
@@ -26,15 +26,15 @@ class Measure:
 
     @property
     def family(self) -> str:
-        """The metric without its cut-off."""
+        """The name of the metric without its cut-off k."""
         return self.name.partition("@")[0]
 
 
 def point_measures(ks: Sequence[int], propensities: bool) -> tuple[Measure, ...]:
-    """The metrics over points, in the column order of `point_values`."""
+    """Return the metrics over points, in the column order of `point_values`."""
     n = len(ks)
     means = [
-        # P@k divides by k at the end: sums of hard targets stay whole numbers, and P exact
+        # P@k divides by k only at the end: sums of hard targets stay integers, so P is exact
         Measure(f"{name}@{k}", f * n + i, per=k if name == "P" else 1)
         for f, name in enumerate(MEANS)
         for i, k in enumerate(ks)
@@ -49,13 +49,13 @@ def point_measures(ks: Sequence[int], propensities: bool) -> tuple[Measure, ...]
 
 
 def label_measures(ks: Sequence[int]) -> tuple[Measure, ...]:
-    """The metrics over labels, in the column order of `LabelTally.values`."""
+    """Return the metrics over labels, in the column order of `LabelTally.values`."""
     names = [f"{name}@{k}" for name in BY_LABEL for k in ks]
     return tuple(Measure(name, column) for column, name in enumerate(names))
 
 
 def percent(measures: Sequence[Measure], sums: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
-    """The metrics (…, measures) from column sums (…, columns) over `rows` rows; 0 where nothing was in reach."""
+    """Return the metrics (…, measures) from column sums (…, columns) over `rows` rows; 0 if the denominator is 0."""
     tops = sums[..., [m.column for m in measures]]
     bottoms = np.empty_like(tops)
     for i, measure in enumerate(measures):
@@ -64,7 +64,7 @@ def percent(measures: Sequence[Measure], sums: NDArray[np.float64], rows: int) -
 
 
 def chosen(measures: Iterable[Measure], wanted: Iterable[str] | None) -> tuple[Measure, ...]:
-    """The measures asked for, by name ("PSP@5") or by family ("PSP"); all of them for None."""
+    """Return the measures requested by name ("PSP@5") or by family ("PSP"); all of them for None."""
     every = tuple(measures)
     if wanted is None:
         return every
@@ -72,6 +72,6 @@ def chosen(measures: Iterable[Measure], wanted: Iterable[str] | None) -> tuple[M
     known = {m.name for m in every} | {m.family for m in every}
     for name in sorted(names - known):
         if name.partition("@")[0] in RATIOS and not known & set(RATIOS):
-            raise ParameterError(f"{name} needs the label counts of a training set; give labels that have them")
-        raise ParameterError(f"there is no metric {name!r} here.{nearest(name, known)}")
+            raise ParameterError(f"{name} needs the label counts of a training set; pass labels that have them")
+        raise ParameterError(f"unknown metric {name!r}.{nearest(name, known)}")
     return tuple(m for m in every if m.name in names or m.family in names)

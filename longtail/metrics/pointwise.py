@@ -1,4 +1,4 @@
-"""The metrics that are averages over points: their value at each point."""
+"""Metrics that are averages over points: their value for each point."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from longtail.metrics.judged import Block
 
 
 def point_values(block: Block, ks: Sequence[int], inverse: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Values (columns, n) of a block, in the order of `point_measures`; `inverse` (L,) are the 1 / p_l.
+    """Return the values (columns, n) of a block, in the order of `point_measures`; `inverse` (L,) is 1 / p_l.
 
-    P, nDCG, R and RP take one row for each k (P is Σ y here: `percent` divides by k). PSP and PSnDCG take two:
-    what the ranking reached, and the best that any ranking could; constant factors (1/k, 1/Σ discounts)
-    cancel between the two and are left out.
+    P, nDCG, R and RP have one row per k (P is Σ y here: `percent` divides by k). PSP and PSnDCG have two rows per k:
+    the value of the ranking, and the best value any ranking could reach. Constant factors (1/k, 1/Σ discounts)
+    cancel, so they are left out.
     """
     cuts = np.asarray(ks)[:, None]  # (|ks|, 1)
-    positives = np.maximum(block.positives, 1)  # a row without truth has no hits either: 0 / 1
+    positives = np.maximum(block.positives, 1)  # a row without positives has no hits: 0 / 1
     reach = min(ks[-1], int(positives.max()))
-    best = np.maximum(_native.top_k(block.truth, reach)[1], 0).astype(np.float64)  # pads are −inf
+    best = np.maximum(_native.top_k(block.truth, reach)[1], 0).astype(np.float64)  # padding is −inf
     reached = _at(block.hits, ks)  # (|ks|, n)
     dcg, ideal = _at(block.hits, ks, discounted=True), _at(best, ks, discounted=True)
     ndcg = np.divide(dcg, ideal, out=np.zeros_like(dcg), where=ideal > 0)
     values = [reached, ndcg, reached / positives, reached / np.minimum(cuts, positives)]
     if inverse is not None:
-        hits = block.hits * inverse[block.picks]  # a pad takes the last label's weight, times 0
+        hits = block.hits * inverse[block.picks]  # padding uses the last label's weight, times 0
         best = _best_weighted(block.truth, inverse, reach)
         for discounted in (False, True):
             values += [_at(hits, ks, discounted), _at(best, ks, discounted)]
@@ -36,7 +36,7 @@ def point_values(block: Block, ks: Sequence[int], inverse: NDArray[np.float64] |
 
 
 def _at(gains: NDArray[np.float64], ks: Sequence[int], discounted: bool = False) -> NDArray[np.float64]:
-    """Σ of the first k gains of each row, for each k: (|ks|, n). Discounts are 1 / log2(rank + 1)."""
+    """Return the sum of the first k gains of each row, for each k: (|ks|, n). Discounts are 1 / log2(rank + 1)."""
     width = gains.shape[1]
     if discounted:
         gains = gains / np.log2(np.arange(2, width + 2))
@@ -44,9 +44,9 @@ def _at(gains: NDArray[np.float64], ks: Sequence[int], discounted: bool = False)
 
 
 def _best_weighted(truth: sp.csr_matrix, inverse: NDArray[np.float64], reach: int) -> NDArray[np.float64]:
-    """The largest y_l / p_l of each row, best first, as (n, reach)."""
+    """Return the largest y_l / p_l of each row, best first, as (n, reach)."""
     weighted = (truth.data * inverse[truth.indices]).astype(np.float32)
     labels, _ = _native.top_k(sp.csr_matrix((weighted, truth.indices, truth.indptr), shape=truth.shape), reach)
-    # chosen in float32, but added up in float64: a perfect ranking must reach exactly what was in reach
+    # selected in float32, but summed in float64: a perfect ranking must reach exactly the best possible value
     exact = _native.pick(truth, labels).astype(np.float64) * inverse[labels]
     return -np.sort(-exact, 1)

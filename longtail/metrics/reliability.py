@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say: of the labels given 0.7, are seven in ten true?"""
+"""Are probabilities honest? Of the labels predicted with 0.7, are seven in ten true?"""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ BINS = 15  # of equal width, as in Guo et al. 2017
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """The suggestions with a probability from `low` to below `high`.
+    """The suggestions with a probability of at least `low` and below `high`.
 
-    `probability` is their mean, `rate` the share of them that is true (the mean of y for soft targets), both None in
-    a bin without any; `count` is how many there are.
+    `probability` is their mean, `rate` the share of them that is true (the mean of y for soft targets); both are None
+    in an empty bin. `count` is the number of suggestions.
     """
 
     low: float
@@ -36,7 +36,7 @@ class ReliabilityBin:
 def reliability(
     ranking: Ranking, Y: sp.csr_matrix, k: int = K, *, ignore: sp.csr_matrix | None = None, bins: int = BINS
 ) -> tuple[ReliabilityBin, ...]:
-    """The k best labels of all points in `bins` bins of probability; scores are taken as if they were, cut to 0…1."""
+    """Sort the k best labels of all points into `bins` bins of probability; scores are clipped to 0…1."""
     pairs = Pairs.of(ranking, Y, ignore, k)
     counts, given, true = binned(pairs, k, bins)
     edges = np.linspace(0, 1, bins + 1)
@@ -51,10 +51,10 @@ def reliability(
 def ece(
     ranking: Ranking, Y: sp.csr_matrix, ks: Iterable[int] = KS, *, ignore: sp.csr_matrix | None = None
 ) -> dict[str, float]:
-    """The expected calibration error of the k best labels, in percent: {"ECE@1": …, …}.
+    """Return the expected calibration error of the k best labels, in percent: {"ECE@1": …, …}.
 
-    Σ_b n_b/n · |mean probability − share that is true| over 15 bins of equal width. Scores that are no probabilities
-    are taken as if they were, cut to 0…1.
+    Σ_b n_b/n · |mean probability − share that is true| over 15 bins of equal width. Scores that are not probabilities
+    are treated as if they were, clipped to 0…1.
     """
     cuts = check_ks(ks)
     pairs = Pairs.of(ranking, Y, ignore, cuts[-1])
@@ -64,10 +64,10 @@ def ece(
 def binned(
     pairs: Pairs, k: int, bins: int = BINS
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """For each bin: how many of the k best labels fall in it, the sum of their probabilities, the sum of their y."""
+    """Return for each bin: how many of the k best labels fall in it, the sum of their probabilities, and of their y."""
     real = pairs.real[:, :k]
     given = np.clip(pairs.scores[:, :k][real].astype(np.float64), 0, 1)
-    at = np.minimum((given * bins).astype(np.int64), bins - 1)  # 1 belongs to the last
+    at = np.minimum((given * bins).astype(np.int64), bins - 1)  # 1 belongs to the last bin
     sums = [np.bincount(at, values, bins).astype(np.float64) for values in (given, pairs.hits[:, :k][real])]
     return np.bincount(at, minlength=bins).astype(np.int64), sums[0], sums[1]
 

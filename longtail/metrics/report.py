@@ -12,9 +12,9 @@ from longtail.metrics.frequency import FrequencyBin
 class Report:
     """Scores of one system on one test set.
 
-    `scores` is flat, in percent: {"P@1": 31.5, …}. `by_frequency` are the five bins and the labels without
-    training examples, with their contribution to P@`k` and their recall; empty where training counts are not known.
-    `points` is N, `labels` the number of labels with a test positive.
+    `scores` is flat, in percent: {"P@1": 31.5, …}. `by_frequency` has the five bins and the labels without training
+    examples, with their contribution to P@`k` and their recall; it is empty if training counts are unknown. `points`
+    is N, `labels` the number of labels with a test positive.
     """
 
     scores: dict[str, float]
@@ -27,5 +27,5 @@ class Report:
         return self.scores[name]
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain JSON values."""
+        """Return all fields as plain JSON values."""
         return asdict(self) | {"by_frequency": [asdict(row) for row in self.by_frequency]}

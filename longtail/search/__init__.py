@@ -1,1 +1,1 @@
-"""Search: from vectors to the k nearest."""
+"""Nearest-neighbour search over dense and sparse vectors."""

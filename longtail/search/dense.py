@@ -1,4 +1,4 @@
-"""The nearest of many dense vectors, exactly, in blocks."""
+"""Exact nearest neighbours of dense vectors, computed in blocks."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from longtail._native import get_threads
 
 Floats = NDArray[np.float32]
-CELLS = 1 << 25  # similarities held at a time
-LEAST = 4  # a group of fewer saves nothing
+CELLS = 1 << 25  # similarities in memory at once
+LEAST = 4  # smaller groups save no time
 
 
 def unit(rows: Floats) -> Floats:
-    """Rows of unit length; a row of zeros stays one."""
+    """Scale rows to unit length; a row of zeros stays unchanged."""
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), np.float32)
 
 
 def nearest(queries: Floats, base: Floats, k: int, own: NDArray[Any] | None = None) -> tuple[NDArray[np.int32], Floats]:
-    """The k rows of `base` (N, d) with the largest inner products with each query (B, d): numbers and products (B, k).
+    """Return indices and inner products (B, k) of the k rows of `base` (N, d) closest to each query (B, d), unsorted.
 
-    In no order. `own` (B,) names for each query the one row that is not to be found: itself, where queries are rows of
-    the base.
+    Closest means the largest inner product. If the queries are rows of the base, `own` (B,) is the row number of each
+    query, which is left out of its result.
     """
     k = min(k, len(base) - (own is not None))
     numbers, products = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.float32)
@@ -41,7 +41,7 @@ def nearest(queries: Floats, base: Floats, k: int, own: NDArray[Any] | None = No
 
 
 def in_threads(find: Callable[[Floats, int], NDArray[np.intp]], values: Floats, k: int) -> NDArray[np.intp]:
-    """find(values, k), the rows shared among threads."""
+    """Return find(values, k), with the rows divided among threads."""
     threads = min(get_threads(), len(values))
     if threads <= 1:
         return find(values, k)
@@ -50,10 +50,10 @@ def in_threads(find: Callable[[Floats, int], NDArray[np.intp]], values: Floats, 
 
 
 def largest(values: Floats, k: int) -> NDArray[np.intp]:
-    """Where the k largest of each row (B, N) stand (B, k), in no order.
+    """Return the columns (B, k) of the k largest values in each row (B, N), unsorted.
 
-    A row is cut into groups of F; its k largest lie in those k groups that have the largest maxima, so that only these
-    are partitioned. F balances the number of groups, N / F, and what is in k of them, k·F.
+    A row is cut into groups of F. Its k largest values lie in the k groups with the largest maxima, so only these
+    groups are partitioned. F balances the number of groups, N / F, against the size of k of them, k·F.
     """
     B, N = values.shape
     F = math.isqrt(N // max(k, 1))
@@ -68,6 +68,6 @@ def largest(values: Floats, k: int) -> NDArray[np.intp]:
 
 
 def parted(values: Floats, k: int) -> NDArray[np.intp]:
-    """The same, by partitioning whole rows."""
+    """Return the same as `largest`, by partitioning whole rows."""
     N = values.shape[1]
     return np.argpartition(values, N - max(k, 1), axis=1)[:, N - k :] if k < N else np.argsort(values, axis=1)

@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 from longtail import _native
 from longtail.core.progress import Progress
 
-BLOCK = 4096  # queries between two steps of the progress bar
+BLOCK = 4096  # queries between two updates of the progress bar
 
 
 class SparseIndex:
-    """Rows of a matrix, found by inner product. `lists` (D, N) is the transpose: for each feature its rows."""
+    """Finds rows of a matrix by inner product. `lists` (D, N) is the transpose: the rows that contain each feature."""
 
     def __init__(self, lists: sp.csr_matrix):
         self.lists = lists
 
     @classmethod
     def of(cls, rows: sp.csr_matrix) -> SparseIndex:
-        """The index of the rows of an N×D matrix."""
+        """Build the index of the rows of a matrix (N, D)."""
         return cls(rows.T.tocsr())
 
     def __len__(self) -> int:
@@ -29,9 +29,9 @@ class SparseIndex:
     def nearest(
         self, queries: sp.csr_matrix, k: int, progress: Progress | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Numbers and inner products (Q, k) of the k nearest rows of each query, best first.
+        """Return indices and inner products (Q, k) of the k nearest rows of each query, best first.
 
-        Only products above 0 count; a row with fewer ends in −1 with −inf.
+        Only products above 0 count; a query with fewer matches is padded with −1 and −inf.
         """
         found = [(np.empty((0, k), np.int32), np.empty((0, k), np.float32))]
         with (progress or Progress()).bar("searching", queries.shape[0], "points") as bar:

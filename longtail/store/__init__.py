@@ -1,4 +1,4 @@
-"""The on-disk formats: folders that are written atomically and opened memory-mapped, and the cache."""
+"""On-disk formats: folders that are written atomically and read memory-mapped, and the cache."""
 
 from longtail.store.cache import cached as cached
 from longtail.store.folder import open_folder as open_folder

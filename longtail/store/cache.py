@@ -1,4 +1,4 @@
-"""What is dear to compute and the same every time: kept on disk, under a key."""
+"""A cache on disk for arrays that are expensive to compute, stored under a key."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _off: ContextVar[bool] = ContextVar("cache off", default=False)
 
 
 def cached(key: str, build: Callable[[], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """The arrays that `build` makes: from the cache when they are there, else built and put there.
+    """Return the arrays for `key`: read from the cache if present, otherwise built by `build` and stored.
 
-    `key` must say all that the arrays depend on: texts, encoder, settings, and a version of the code. A
-    damaged entry is built again. A cache that cannot be written costs a warning, never the result.
+    `key` must describe everything the arrays depend on: texts, encoder, settings, and a version of the code.
+    A damaged entry is built again. If the cache cannot be written, this only logs a warning.
     """
     if _off.get():
         return dict(build())
@@ -42,7 +42,7 @@ def cached(key: str, build: Callable[[], Mapping[str, NDArray[Any]]]) -> dict[st
 
 @contextmanager
 def without_cache(off: bool = True) -> Iterator[None]:
-    """In the block, `cached` neither reads nor writes; what other folders keep (`find`, `keep`) is no cache."""
+    """Inside the block, `cached` neither reads nor writes. `find` and `keep` still work: they name their own folder."""
     before = _off.set(off)
     try:
         yield
@@ -51,22 +51,22 @@ def without_cache(off: bool = True) -> Iterator[None]:
 
 
 def find(folder: Path, key: str) -> dict[str, NDArray[Any]] | None:
-    """The arrays kept in `folder` under `key`, mapped; None where there are none, or they are damaged."""
+    """Return the arrays stored in `folder` under `key`, memory-mapped; None if they are missing or damaged."""
     return _open(_entry(folder, key), key)
 
 
 def keep(folder: Path, key: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Keep arrays in `folder` under `key`; gives them back mapped, so that the memory of those given is freed."""
+    """Store arrays in `folder` under `key` and return them memory-mapped, so that the originals can be freed."""
     try:
         _put(_entry(folder, key), key, arrays)
     except StoreError as error:
-        log.warning("not kept in the cache: %s", error)
+        log.warning("could not write to the cache: %s", error)
         return arrays
     return _open(_entry(folder, key), key, verify=False) or arrays
 
 
 def forget(folder: Path) -> None:
-    """Delete all that was kept in `folder`, and the folder; what somebody else put there stays, and it with it."""
+    """Delete all entries in `folder`, then the folder itself unless it also holds files of somebody else."""
     for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
         if ENTRY.fullmatch(entry.name) and entry.is_dir():
             for generation in entry.glob("data-*"):
@@ -81,7 +81,7 @@ def _entry(folder: Path, key: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """The folder `LONGTAIL_CACHE`; if that is not set, the platform's cache folder for longtail."""
+    """Return `LONGTAIL_CACHE`, or `longtail` in the platform's cache folder."""
     own = os.environ.get("LONGTAIL_CACHE")
     return Path(own).expanduser() if own else platformdirs.user_cache_path("longtail", appauthor=False)
 
@@ -92,16 +92,16 @@ def _open(folder: Path, key: str, verify: bool = True) -> dict[str, NDArray[Any]
     try:
         manifest, arrays = open_folder(folder, MANIFEST, KIND, verify)
     except StoreError as error:
-        log.warning("a damaged entry of the cache is built again: %s", error)
+        log.warning("rebuilding a damaged cache entry: %s", error)
         return None
     return arrays if manifest.get("key") == key else None
 
 
 def _put(folder: Path, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write an entry. Two processes at once write the same: the lock of the folder makes one follow the other."""
+    """Write an entry. Two processes may write the same one at once; the folder's lock makes one wait for the other."""
     if (folder / MANIFEST).exists():
         try:
             read_manifest(folder, MANIFEST, KIND)
-        except StoreError:  # damaged, or of another version: a save would refuse to write over it
+        except StoreError:  # damaged or of another version: saving over it would be refused
             disk.unlink(folder / MANIFEST)
     save_folder(folder, MANIFEST, KIND, {"key": key}, arrays, overwrite=True)

@@ -1,7 +1,7 @@
-"""Every change the store makes to the file system: small functions that all pass through one hook.
+"""Every change the store makes to the file system: small functions that all call one hook first.
 
-The hook is for tests, which stop a save at any chosen change and look at what it leaves behind. With
-`LONGTAIL_STORE_KILL_AT=n` in the environment the process kills itself just before the n-th change.
+The hook is for tests: they stop a save at a chosen change and check what it leaves behind. With
+`LONGTAIL_STORE_KILL_AT=n` in the environment, the process kills itself just before the n-th change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Hook = Callable[[str, Path], None]
 
 
 def kill_at(n: int) -> Hook:
-    """A hook that ends the process, without any clean-up, at the n-th change (from 1)."""
+    """Return a hook that kills the process, without any clean-up, at the n-th change (counting from 1)."""
     seen = 0
 
     def count(action: str, path: Path) -> None:
@@ -49,28 +49,28 @@ def step(action: str, path: Path) -> None:
 
 @contextmanager
 def explained(what: str, path: Path) -> Iterator[None]:
-    """Turn an `OSError` of the block into a `StoreError` that says what could not be done, and what to do."""
+    """Turn an `OSError` inside the block into a `StoreError` that says what failed and what to do."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
             message = f"{path}: cannot {what}: the disk is full; free some space or choose another folder"
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            message = f"{path}: cannot {what}: no permission; choose another folder, or change its rights"
+            message = f"{path}: cannot {what}: no permission; choose another folder, or change its permissions"
         else:
             message = f"{path}: cannot {what}: {error.strerror or error}"
         raise StoreError(message) from error
 
 
 def make_folder(path: Path) -> None:
-    """Make one folder that is not there yet; its parent is not synced."""
-    with explained("make this folder", path):
+    """Create one folder that does not exist yet; its parent is not synced to disk."""
+    with explained("create this folder", path):
         step("mkdir", path)
         path.mkdir()
 
 
 def make_folders(path: Path) -> None:
-    """Make a folder and the missing ones above it, durably; one that is there is left alone."""
+    """Create a folder and its missing parents, and sync them to disk; an existing folder is left alone."""
     missing = []
     while not path.is_dir():
         missing.append(path)
@@ -78,14 +78,14 @@ def make_folders(path: Path) -> None:
             break
         path = path.parent
     for folder in reversed(missing):
-        with explained("make this folder", folder):
+        with explained("create this folder", folder):
             step("mkdir", folder)
-            folder.mkdir(exist_ok=True)  # another process may have been faster
+            folder.mkdir(exist_ok=True)  # another process may have created it just now
         sync_folder(folder.parent)
 
 
 def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> str:
-    """Write the chunks to a new file and sync it; the SHA-256 of what was written."""
+    """Write the chunks to a new file and sync it to disk; return the SHA-256 of the content."""
     hasher = hashlib.sha256()
     with explained("write this file", path):
         step("create", path)
@@ -102,8 +102,8 @@ def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> str:
 
 
 def append(path: Path, data: bytes) -> None:
-    """Add to the end of a file, in one write where the system lets us, and sync it; one that is not there is made."""
-    with explained("add to this file", path):
+    """Append to a file and sync it, in one write if the system allows it; a missing file is created."""
+    with explained("append to this file", path):
         step("write", path)
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         try:
@@ -117,7 +117,7 @@ def append(path: Path, data: bytes) -> None:
 
 
 def replace(source: Path, target: Path) -> None:
-    """Put `source` in the place of `target`, in one step for every reader."""
+    """Replace `target` by `source`; readers see the old file or the new one, never a mixture."""
     with explained("replace this file", target):
         step("replace", target)
         source.replace(target)
@@ -138,14 +138,14 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
 
 
 def unlink(path: Path) -> None:
-    """Delete a file; one that is gone already is fine."""
+    """Delete a file; it is no error if the file is already gone."""
     with explained("delete this file", path):
         step("unlink", path)
         path.unlink(missing_ok=True)
 
 
 def remove_folder(path: Path) -> None:
-    """Delete a folder of files; folders in it, which only somebody else can have put there, are not followed."""
+    """Delete a folder and its files. A folder inside it is never ours, so it is not deleted and raises an error."""
     if path.is_symlink():
         unlink(path)
         return
@@ -157,7 +157,7 @@ def remove_folder(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable; nothing where folders cannot be synced (Windows, some network disks)."""
+    """Sync the names in a folder to disk; does nothing where that is impossible (Windows, some network disks)."""
     if fcntl is None:
         return
     with explained("sync this folder", path):
@@ -173,14 +173,14 @@ def sync_folder(path: Path) -> None:
 
 
 def open_lock(path: Path) -> int:
-    """Open a lock file, making it when it is not there; a file descriptor."""
+    """Open a lock file, creating it if it does not exist; return its file descriptor."""
     with explained("open this lock", path):
         step("create", path)
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
 
 
 def overwrite(handle: int, path: Path, text: bytes) -> None:
-    """Replace what an open (lock) file says."""
+    """Replace the content of an open (lock) file."""
     with explained("write this file", path):
         step("write", path)
         os.ftruncate(handle, 0)

@@ -1,8 +1,8 @@
-"""Folders of arrays under a manifest: written so that a crash leaves the old content or the new, opened mapped.
+"""Folders of arrays with a manifest: a crash leaves the old content or the new one; arrays open memory-mapped.
 
-Arrays live in `FOLDER/data-<digest>/`, a *generation*, which is never changed once the manifest names it.
-A save writes another generation, then replaces the manifest, then deletes what is no longer named.
-docs/format.md tells why each step stands where it does.
+Arrays are stored in `FOLDER/data-<digest>/`, a *generation*. Once a manifest names a generation, it never changes.
+A save writes a new generation, then replaces the manifest, then deletes the generations no manifest names.
+docs/format.md explains why the steps come in this order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from longtail.store.manifest import ARRAY_NAME, GENERATION, Stamp, encode, read_
 
 log = logging.getLogger("longtail")
 
-RUN = ".run"  # checkpoints of an unfinished training live here until it has succeeded
+RUN = ".run"  # checkpoints of a training stay here until it succeeds
 RETRIES = 100
 
 T = TypeVar("T")
@@ -44,19 +44,19 @@ def save_folder(
     overwrite: bool,
     replaces: str | None = None,
 ) -> None:
-    """Make `folder` hold `arrays` and a manifest of format `kind` with the JSON fields of `manifest`.
+    """Save `arrays` in `folder`, with a manifest of format `kind` that holds the JSON fields of `manifest`.
 
-    Atomic: whoever opens the folder, at any time and after any crash, finds what was there or what is new.
-    The arrays may be mapped from the very folder. One that holds something else is refused, and without `overwrite`
-    also one that holds something of this kind. `replaces` names the generation that this was made from: where another
-    has taken its place since, what somebody else saved is not lost but this is refused.
+    The save is atomic: whoever opens the folder, at any time and after any crash, finds the old content or the new.
+    The arrays may be memory-mapped from this same folder. A folder that holds other files is refused; without
+    `overwrite`, so is a folder that already holds something of this kind. `replaces` names the generation that the
+    new content was made from: if another process has saved a different one since, this save is refused.
     """
     folder = Path(folder)
-    check_place(folder, manifest_name, kind)  # refuse before anything is touched
+    check_place(folder, manifest_name, kind)  # refuse before changing anything
     check_arrays(arrays)
     files = dict(zip(arrays, parallel(lambda item: npy.entry(*item), arrays.items()), strict=True))
     digest = hashlib.sha256(orjson.dumps(files, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
-    encode(kind, f"data-{digest}", files, manifest)  # so that what JSON cannot hold is refused now
+    encode(kind, f"data-{digest}", files, manifest)  # refuse now what JSON cannot hold
 
     disk.make_folders(folder)
     with locked(folder):
@@ -69,16 +69,16 @@ def save_folder(
                 "another folder"
             )
         if replaces is not None and before != replaces:
-            raise StoreError(f"{folder}: was saved by another process in the meantime; begin again from what it holds")
+            raise StoreError(f"{folder}: another process has saved it in the meantime; load it again and repeat this")
         try:
             if current is not None and current["arrays"] == files and _is_intact(folder, current):
                 generation = current["generation"]
-            else:  # a generation that is named is not written to, even if it is damaged: it may be in use
+            else:  # never write to the named generation, even if damaged: it may be in use
                 generation = f"data-{digest}-2" if before == f"data-{digest}" else f"data-{digest}"
                 _write_generation(folder / generation, arrays, files)
             _write_manifest(folder, manifest_name, encode(kind, generation, files, manifest))
         except BaseException:
-            _sweep(folder, manifest_name, kind, also_keep=before)  # give the space back
+            _sweep(folder, manifest_name, kind, also_keep=before)  # free the disk space
             raise
         _sweep(folder, manifest_name, kind)
 
@@ -86,10 +86,10 @@ def save_folder(
 def open_folder(
     folder: str | Path, manifest_name: str, kind: str, verify: bool = True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Manifest and arrays of a folder; the arrays are mapped and read-only.
+    """Return the manifest and the arrays of a folder; the arrays are memory-mapped and read-only.
 
-    Files that are missing, or not of the size, dtype and shape in the manifest, are always refused; with
-    `verify` all content is read once and must have the checksum it was written with.
+    Missing files, and files whose size, dtype or shape differs from the manifest, are always refused. With `verify`,
+    all content is read once and its checksum compared.
     """
     folder = Path(folder)
     failed: Stamp | None = None
@@ -97,30 +97,30 @@ def open_folder(
         manifest, seen = read_stamped(folder, manifest_name, kind)
         try:
             return manifest, _open_arrays(folder, manifest, verify)
-        except StoreError:  # damaged; or a writer has just put another generation in place and deleted this one
+        except StoreError:  # damaged, or just replaced by a newer generation
             if seen == failed:
                 raise
             failed = seen
-    raise StoreError(f"{folder}: changed {RETRIES} times while it was being opened; open it when its writer is done")
+    raise StoreError(f"{folder}: changed {RETRIES} times while it was being opened; try again when nobody writes to it")
 
 
 def size_of(folder: str | Path, manifest_name: str, manifest: dict[str, Any]) -> int:
-    """Bytes on disk of a manifest and the arrays it names; a missing one is refused."""
+    """Return the size on disk, in bytes, of a manifest and the arrays it names; a missing file is an error."""
     folder = Path(folder)
     files = [folder / manifest["generation"] / entry["file"] for entry in manifest["arrays"].values()]
     try:
         return sum(path.stat().st_size for path in [folder / manifest_name, *files])
     except OSError as error:
         problem = f"{error.filename}: {error.strerror}; the folder is damaged"
-        raise StoreError(f"{problem}: restore it from a copy, or make it again") from None
+        raise StoreError(f"{problem}: restore it from a copy, or create it again") from None
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse names that are not safe as file names everywhere, and dtypes that only pickle could hold."""
+    """Refuse names that are not safe as file names on every system, and dtypes that only pickle could store."""
     names: dict[str, str] = {}
     for name, array in arrays.items():
         if not ARRAY_NAME.fullmatch(name) or len(name) > 200:
-            raise StoreError(f"an array is named by letters, digits, _ and inner dots and dashes; got {shorten(name)}")
+            raise StoreError(f"array names use letters, digits, _ and inner dots or dashes; got {shorten(name)}")
         if names.setdefault(name.lower(), name) != name:
             raise StoreError(f"array names must differ by more than case; got {names[name.lower()]!r} and {name!r}")
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufc":
@@ -129,18 +129,18 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """`function` of each item, in threads: hashing and reading release the interpreter lock."""
+    """Return `function(item)` for each item, computed in threads: hashing and reading release the interpreter lock."""
     items = list(items)
     with ThreadPoolExecutor(max(1, min(get_threads(), len(items)))) as pool:
         return list(pool.map(function, items))
 
 
 def check_place(folder: Path, manifest_name: str, kind: str) -> dict[str, Any] | None:
-    """The manifest in place, None if this is a new folder; refuses a folder that is not ours to write to."""
+    """Return the current manifest, or None if the folder is new; refuse a folder that is not ours to write to."""
     if not os.path.lexists(folder):
         parent = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
         if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-            raise StoreError(f"{folder}: cannot be made: {parent} is no folder that may be written to; choose another")
+            raise StoreError(f"{folder}: cannot be created: {parent} is not a writable folder; choose another")
         return None
     if folder.is_file():
         raise StoreError(f"{folder}: is a file, not a folder; choose another name to save under")
@@ -151,14 +151,14 @@ def check_place(folder: Path, manifest_name: str, kind: str) -> dict[str, Any] |
     foreign = [name for name in names if name not in (RUN, LOCK) and not _is_leftover(name, manifest_name)]
     if foreign:
         raise StoreError(
-            f"{folder}: will not be written to: it holds other files ({', '.join(map(shorten, foreign[:3]))}"
+            f"{folder}: refuses to save here: it holds other files ({', '.join(map(shorten, foreign[:3]))}"
             f"{', …' if len(foreign) > 3 else ''}) and no {manifest_name}; choose a new or an empty folder"
         )
     return None
 
 
 def _is_leftover(name: str, manifest_name: str) -> bool:
-    """Whether a name is one that only the store gives: a generation, or a manifest not yet in place."""
+    """Whether only the store uses this name: a generation, or a manifest that is not in place yet."""
     return GENERATION.fullmatch(name) is not None or name == _temporary(manifest_name)
 
 
@@ -167,9 +167,9 @@ def _temporary(manifest_name: str) -> str:
 
 
 def _write_generation(folder: Path, arrays: Mapping[str, NDArray[Any]], files: Mapping[str, Any]) -> None:
-    """Write all arrays to a generation that no manifest names, durably."""
-    if os.path.lexists(folder):  # left by a writer that was killed: nobody knows how much of it is whole
-        disk.sync_folder(folder.parent)  # that writer may have put a manifest in place that is not durable yet
+    """Write all arrays to a new generation that no manifest names yet, and sync it to disk."""
+    if os.path.lexists(folder):  # left by a killed writer; it may be incomplete
+        disk.sync_folder(folder.parent)  # the writer's manifest may not be synced yet
         disk.remove_folder(folder)
     disk.make_folder(folder)
     for name, array in arrays.items():
@@ -181,15 +181,15 @@ def _write_generation(folder: Path, arrays: Mapping[str, NDArray[Any]], files: M
 
 
 def _write_manifest(folder: Path, manifest_name: str, text: bytes) -> None:
-    """Put a manifest in place, in one step and durably."""
+    """Replace the manifest in one step, and sync it to disk."""
     temporary = folder / _temporary(manifest_name)
     disk.write_file(temporary, [text])
     disk.replace(temporary, folder / manifest_name)
-    disk.sync_folder(folder)  # before anything old is deleted: else a crash could bring the old manifest back
+    disk.sync_folder(folder)  # before deleting old data: a crash could bring the old manifest back
 
 
 def _sweep(folder: Path, manifest_name: str, kind: str, also_keep: str | None = None) -> None:
-    """Delete what the manifest in place does not name. That this fails is no reason for a save to fail."""
+    """Delete everything the current manifest does not name. A failure here must not make the save fail."""
     try:
         current = check_place(folder, manifest_name, kind)
         kept = {also_keep, None if current is None else current["generation"]}
@@ -198,8 +198,8 @@ def _sweep(folder: Path, manifest_name: str, kind: str, also_keep: str | None = 
                 disk.unlink(path)
             elif path.name not in kept and GENERATION.fullmatch(path.name):
                 disk.remove_folder(path)
-    except (StoreError, OSError) as error:  # such as a file still open on Windows: the next save tries again
-        log.warning("what an earlier save left could not be deleted: %s", error)
+    except (StoreError, OSError) as error:  # e.g. a file still open on Windows; the next save tries again
+        log.warning("could not delete files that an earlier save left behind: %s", error)
 
 
 def _open_arrays(folder: Path, manifest: dict[str, Any], verify: bool) -> dict[str, NDArray[Any]]:

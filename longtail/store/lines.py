@@ -1,4 +1,4 @@
-"""Append-only files of JSON lines: a line is there whole or not at all, whatever happens while it is written."""
+"""Append-only files of JSON lines: after a crash, each line is either complete or ignored."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ log = logging.getLogger("longtail")
 
 
 def append_line(path: Path, record: Mapping[str, Any]) -> None:
-    """Add one record at the end, durably. Several processes may: the lock of the folder makes one follow the other."""
+    """Append one record and sync it. Several processes may do so at once; the folder's lock makes them take turns."""
     disk.make_folders(path.parent)
     line = orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
     with locked(path.parent):
         known = path.exists()
-        if known and not _ends_well(path):  # what a power cut left of a line must not swallow this one
+        if known and not _ends_well(path):  # a half-written line must not swallow this one
             line = b"\n" + line
         disk.append(path, line)
         if not known:
@@ -29,7 +29,7 @@ def append_line(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """All records, in order; none where there is no file. A line that is no JSON object is left out, and it is said."""
+    """Return all records, in order; empty if there is no file. Broken lines are skipped, with a warning."""
     if not path.exists():
         return []
     with disk.explained("read this file", path):
@@ -45,12 +45,12 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         if isinstance(record, dict):
             records.append(record)
         else:
-            log.warning("%s, line %d: not whole, as a write that was cut short leaves it: left out", path, number)
+            log.warning("%s, line %d: skipped, because it is incomplete (a write was interrupted)", path, number)
     return records
 
 
 def _ends_well(path: Path) -> bool:
-    """Whether a file is empty or ends with a line's end."""
+    """Whether a file is empty or ends with a newline."""
     with disk.explained("read this file", path), path.open("rb") as file:
         size = file.seek(0, 2)
         if not size:

@@ -1,4 +1,4 @@
-"""One writer at a time in a folder. Readers take no lock."""
+"""Locks that allow one writer at a time in a folder. Readers take no lock."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from longtail.store import disk
 log = logging.getLogger("longtail")
 
 LOCK = ".lock"
-WAIT = 10.0  # seconds a second writer waits before it gives up
+WAIT = 10.0  # how many seconds a second writer waits before it gives up
 PAUSE = 0.02
 
 
 @contextmanager
 def locked(folder: Path, wait: float | None = None) -> Iterator[None]:
-    """Hold the write lock of `folder` for the block. The system frees it when the process dies.
+    """Hold the write lock of `folder` during the block. The system releases it when the process dies.
 
-    Where locks are not to be had (Windows, some network disks) the block runs without one. The lock file
-    stays when the lock is freed: deleting it would let two writers hold locks on two files of one name.
+    Where locks are not available (Windows, some network disks), the block runs without one. The lock file is kept
+    after the lock is released: deleting it would let two writers hold locks on two files of the same name.
     """
     if disk.fcntl is None:
         yield
@@ -49,7 +49,7 @@ def _acquire(handle: int, path: Path, wait: float) -> None:
             return
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.EACCES):
-                log.warning("%s: this disk has no locks (%s); saving without one", path, error.strerror)
+                log.warning("%s: this disk does not support locks (%s); saving without one", path, error.strerror)
                 return
         if time.monotonic() >= deadline:
             holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip() or "another process"

@@ -15,48 +15,48 @@ import orjson
 from longtail.core.errors import StoreError, shorten
 from longtail.store.disk import explained
 
-VERSION = 1  # of the folder format; see docs/format.md for when it changes
+VERSION = 1  # of the folder format; docs/format.md says when it changes
 GENERATION = re.compile(r"data-[0-9a-f]{16}(-2)?")
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*")
 OWN_FIELDS = ("format", "version", "longtail", "generation", "arrays")
 
-Stamp = tuple[int, int]  # inode and time of a manifest: what tells it from the one that replaces it
+Stamp = tuple[int, int]  # inode and time of a manifest file: they change when it is replaced
 
 
 def encode(kind: str, generation: str, entries: dict[str, Any], manifest: dict[str, Any]) -> bytes:
-    """The bytes of a manifest; `manifest` holds what the caller adds to the fields every folder has."""
+    """Return the bytes of a manifest; `manifest` holds the caller's fields, added to those every folder has."""
     taken = [name for name in OWN_FIELDS if name in manifest]
     if taken:
-        raise StoreError(f"a manifest has a field {taken[0]!r} of its own; call yours something else")
+        raise StoreError(f"a manifest already has a field {taken[0]!r}; choose another name")
     own = (kind, VERSION, package_version(), generation, entries)
     fields = dict(zip(OWN_FIELDS, own, strict=True)) | manifest
     return orjson.dumps(plain(fields, ""), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def plain(value: Any, where: str) -> Any:
-    """A value as JSON can hold it: numpy numbers as numbers, paths as strings, NaN and infinities as null."""
+    """Convert a value to what JSON can hold: numpy numbers to numbers, paths to strings, NaN and infinities to null."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, (str, Path)):  # a file name may hold bytes that are no UTF-8
+    if isinstance(value, (str, Path)):  # a file name may contain bytes that are not UTF-8
         return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, (list, tuple)):
         return [plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {plain(key, where): plain(item, f"{where}.{key}".lstrip(".")) for key, item in value.items()}
-    raise StoreError(f"a manifest holds JSON values only; {where} is {shorten(value)}")
+    raise StoreError(f"a manifest can only hold JSON values, but {where} is {shorten(value)}")
 
 
 def read_manifest(folder: str | Path, manifest_name: str, kind: str) -> dict[str, Any]:
-    """The checked manifest of a folder; no array is touched."""
+    """Return the checked manifest of a folder; no array is opened."""
     return read_stamped(Path(folder), manifest_name, kind)[0]
 
 
 def read_stamped(folder: Path, manifest_name: str, kind: str) -> tuple[dict[str, Any], Stamp]:
-    """The manifest of a folder, and the stamp by which a replaced one is known."""
+    """Return the manifest of a folder and its stamp, which changes when the file is replaced."""
     path, noun = folder / manifest_name, kind.removeprefix("longtail-")
     try:
         with explained("read this file", path), path.open("rb") as file:
@@ -69,7 +69,7 @@ def read_stamped(folder: Path, manifest_name: str, kind: str) -> tuple[dict[str,
         manifest = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise StoreError(
-            f"{path}: is not JSON ({error}); found {shorten(text[:60])}. It is damaged, or no longtail {noun}: "
+            f"{path}: is not JSON ({error}); found {shorten(text[:60])}. It is damaged, or not a longtail {noun}: "
             "restore it from a copy, or choose another folder"
         ) from None
     check(manifest, path, kind)
@@ -87,7 +87,7 @@ def _absent(folder: Path, path: Path, noun: str) -> str:
         found = _format_of(folder / others[0]).removeprefix("longtail-")
         return f"{folder}: holds a {found}, not a {noun}; {give}"
     if any(GENERATION.fullmatch(entry.name) for entry in folder.iterdir()):
-        return f"{folder}: there is no {noun} in it (no {path.name}): the save did not finish; make the {noun} again"
+        return f"{folder}: there is no {noun} in it (no {path.name}): the save did not finish; create the {noun} again"
     return f"{folder}: there is no {noun} in it (no {path.name}); {give}"
 
 
@@ -99,15 +99,15 @@ def _format_of(path: Path) -> str:
 
 
 def check(manifest: Any, path: Path, kind: str) -> None:
-    """Refuse what is not a manifest of this kind, of a version and a shape that can be read."""
+    """Refuse a manifest of another kind, of an unknown version, or with wrong fields."""
     noun = kind.removeprefix("longtail-")
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if found != kind:
-        what = "no longtail folder" if found is None else f"of the format {shorten(found)}"
-        raise StoreError(f"{path}: is {what}, but should be of {kind!r}; give the folder of a longtail {noun}")
+        what = "not a longtail folder" if found is None else f"in format {shorten(found)}"
+        raise StoreError(f"{path}: is {what}, but should be in format {kind!r}; give the folder of a longtail {noun}")
     version = manifest.get("version")
     if not isinstance(version, int) or version < 1:
-        raise StoreError(f"{path}: has the version {shorten(version)}; it is damaged: make the {noun} again")
+        raise StoreError(f"{path}: has the version {shorten(version)}; it is damaged: create the {noun} again")
     if version > VERSION:
         raise StoreError(
             f"{path}: was made by a newer longtail ({manifest.get('longtail')}, format {version}; this one reads up "
@@ -115,7 +115,7 @@ def check(manifest: Any, path: Path, kind: str) -> None:
         )
     wrong = _wrong_field(manifest)
     if wrong is not None:
-        raise StoreError(f"{path}: {wrong}; it is damaged: restore it from a copy, or make the {noun} again")
+        raise StoreError(f"{path}: {wrong}; it is damaged: restore it from a copy, or create the {noun} again")
 
 
 def _wrong_field(manifest: dict[str, Any]) -> str | None:
@@ -128,15 +128,15 @@ def _wrong_field(manifest: dict[str, Any]) -> str | None:
     for name, entry in arrays.items():
         for key, kind in types.items():
             if not isinstance(entry, dict) or not isinstance(entry.get(key), kind):
-                return f"{key} of array {name!r} is missing or of the wrong kind"
+                return f"{key} of array {name!r} is missing or has the wrong type"
         stem, _, ending = entry["file"].rpartition(".")
-        if ending != "npy" or not ARRAY_NAME.fullmatch(stem):  # never a path: nothing outside may be named
+        if ending != "npy" or not ARRAY_NAME.fullmatch(stem):  # never a path: no file outside the folder may be named
             return f"array {name!r} must be a .npy file in {generation}; found {shorten(entry['file'])}"
     return None
 
 
 def package_version() -> str:
-    """The version of longtail that is running."""
+    """Return the version of the running longtail."""
     try:
         return importlib.metadata.version("longtail")
     except importlib.metadata.PackageNotFoundError:

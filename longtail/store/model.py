@@ -1,4 +1,4 @@
-"""Saved models: what every engine gets for naming its arrays."""
+"""Saving and loading models: an engine only names its arrays and JSON values."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ log = logging.getLogger("longtail")
 
 MANIFEST = "model.json"
 KIND = "longtail-model"
-LABELS = "labels"  # arrays of this name and prefix are those of the label space
-DECISION = "decision"  # and these of the model's calibration and cut-off
+LABELS = "labels"  # arrays whose name starts with this belong to the label space
+DECISION = "decision"  # and these to the model's calibration and cut-off
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What a model folder holds, opened: `arrays` are mapped from the disk and read-only."""
+    """The opened content of a model folder; `arrays` are memory-mapped and read-only."""
 
     recipe: Recipe
     labels: Labels
@@ -42,39 +42,39 @@ class Saved:
 
 
 class StoredModel(Model):
-    """A model that is arrays and a few JSON values.
+    """A model whose state is arrays and a few JSON values.
 
-    Its recipe names it in `model_class`, by which `load` finds it again.
+    The recipe's `model_class` returns the class; `load` uses it to rebuild the model.
     """
 
     @abstractmethod
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays and JSON values that, with recipe and labels, are all of this model."""
+        """Return the arrays and JSON values that, together with recipe and labels, make up this model."""
 
     @classmethod
     @abstractmethod
     def from_state(cls, saved: Saved) -> Self:
-        """The model whose `state` was saved."""
+        """Rebuild the model whose `state` was saved."""
 
     @classmethod
     def load(cls, folder: str | Path, verify: bool = True) -> Self:
-        """The model of this class in a folder; `longtail.load` takes one of any class."""
+        """Load a model of this class from a folder; `longtail.load` accepts any class."""
         model = load(folder, verify)
         if not isinstance(model, cls):
             raise StoreError(f"{folder}: holds a {type(model).__name__}, not a {cls.__name__}")
         return model
 
     def save(self, folder: str | Path, overwrite: bool = False, replaces: str | None = None) -> None:
-        """Write the model to a new or empty folder, atomically; with `overwrite` also over a model that is there.
+        """Write the model to a new or empty folder, atomically; with `overwrite`, also over an existing model.
 
-        With `replaces` (a `generation`, as `describe` returns it), a model that is there is replaced only if it is
-        still of that generation.
+        `replaces` is a `generation` as `describe` returns it: the save needs no `overwrite`, but is refused
+        unless the folder still holds that generation.
         """
         arrays, meta = self.state()
         for part in (LABELS, DECISION):
             own = sorted(name for name in arrays if name.startswith(f"{part}."))
             if own:
-                raise StoreError(f"array {own[0]!r} of this model stands in the place of its {part}; call it otherwise")
+                raise StoreError(f"array {own[0]!r} of this model uses a name reserved for its {part}; rename it")
         label_arrays, labels = pack_labels(LABELS, self.labels)
         manifest = {
             "recipe": self.recipe.name,
@@ -88,16 +88,16 @@ class StoredModel(Model):
             arrays = arrays | {f"{DECISION}.{name}": array for name, array in decision_arrays.items()}
         save_folder(folder, MANIFEST, KIND, manifest, label_arrays | arrays, overwrite=overwrite, replaces=replaces)
         try:
-            forget(Path(folder) / RUN)  # the training has succeeded: its checkpoints are of no more use
+            forget(Path(folder) / RUN)  # training has succeeded: its checkpoints are no longer needed
         except StoreError as error:
-            log.warning("checkpoints of the training could not be deleted: %s", error)
+            log.warning("could not delete the checkpoints of the training: %s", error)
 
 
 def load(folder: str | Path, verify: bool = True) -> Model:
-    """The model in a folder, its arrays mapped.
+    """Load the model in a folder; its arrays are memory-mapped.
 
-    With `verify` all files are read once and compared with their checksums; without it a large model opens
-    in milliseconds, and damage inside a file is not noticed.
+    With `verify`, all files are read once and their checksums compared. Without it, a large model opens in
+    milliseconds, but damage inside a file is not noticed.
     """
     path = Path(folder) / MANIFEST
     manifest, arrays = open_folder(folder, MANIFEST, KIND, verify)
@@ -105,7 +105,7 @@ def load(folder: str | Path, verify: bool = True) -> Model:
     recipe = _recipe(path, manifest)
     model_class = recipe.model_class()
     if not issubclass(model_class, StoredModel):
-        raise StoreError(f"{path}: {recipe.kind} makes {model_class.__name__}, which cannot be opened from a folder")
+        raise StoreError(f"{path}: {recipe.kind} builds a {model_class.__name__}, which cannot be loaded from a folder")
     shared = (f"{LABELS}.", f"{DECISION}.")
     own = {name: array for name, array in arrays.items() if not name.startswith(shared)}
     try:
@@ -116,32 +116,32 @@ def load(folder: str | Path, verify: bool = True) -> Model:
     except (StoreError, DataError, ParameterError) as error:
         raise StoreError(f"{path.parent}: {error}") from error
     except KeyError as error:
-        raise StoreError(f"{path.parent}: {error} is not in it; it is damaged: train the model again") from error
-    except (TypeError, AttributeError, IndexError, ValueError) as error:  # JSON or arrays of another shape
-        raise StoreError(f"{path.parent}: what it holds does not fit; it is damaged: train again ({error})") from error
+        raise StoreError(f"{path.parent}: {error} is missing; the model is damaged: train it again") from error
+    except (TypeError, AttributeError, IndexError, ValueError) as error:  # unexpected shapes or types
+        raise StoreError(f"{path.parent}: its parts do not fit together; damaged: train again ({error})") from error
 
 
 def describe(folder: str | Path) -> dict[str, Any]:
-    """The manifest of a saved model, and under `bytes` its size on disk; no array is opened."""
+    """Return the manifest of a saved model, plus its size on disk under `bytes`; no array is opened."""
     manifest = read_manifest(folder, MANIFEST, KIND)
     _check_fields(Path(folder) / MANIFEST, manifest)
     return manifest | {"bytes": size_of(folder, MANIFEST, manifest)}
 
 
 def check_model_place(folder: str | Path) -> bool:
-    """Whether a folder holds a model; one that a model could not be saved in is refused."""
+    """Whether a folder holds a model; a folder where no model can be saved is refused."""
     return check_place(Path(folder), MANIFEST, KIND) is not None
 
 
 def _check_fields(path: Path, manifest: dict[str, Any]) -> None:
     for key, kind in (("recipe", str), ("settings", dict), ("labels", dict), ("about", dict), ("meta", dict)):
         if not isinstance(manifest.get(key), kind):
-            what = f"is {shorten(manifest[key])}" if key in manifest else "is not in it"
+            what = f"is {shorten(manifest[key])}" if key in manifest else "is missing"
             raise StoreError(f"{path}: {key!r} {what}; it is damaged: train the model again")
 
 
 def _decision(manifest: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Decision | None:
-    """The decision of a saved model; most have none, and older ones do not know of it."""
+    """Return the decision of a saved model; most models, and all older ones, have none."""
     if manifest.get(DECISION) is None:
         return None
     prefix = f"{DECISION}."
@@ -150,29 +150,29 @@ def _decision(manifest: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> D
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:
-    """What differs from the recipe's defaults; refuses what would not come back the same."""
+    """Return the settings that differ from the recipe's defaults; refuse those that JSON cannot restore."""
     settings: dict[str, Any] = orjson.loads(orjson.dumps(plain(recipe.changed(), "settings")))
     try:
         if type(recipe).of(**settings) == recipe:
             return settings
     except ParameterError:
         pass
-    raise StoreError(f"{recipe.kind}: these settings cannot be kept in a file: {recipe.changed()}")
+    raise StoreError(f"{recipe.kind}: these settings cannot be saved to a file: {recipe.changed()}")
 
 
 def _recipe(path: Path, manifest: dict[str, Any]) -> Recipe:
-    """The recipe a manifest names, with its settings."""
+    """Return the recipe that a manifest names, with its settings."""
     name, writer = manifest["recipe"], manifest["longtail"]
     if name not in list(recipes):
         raise StoreError(
-            f"{path}: was made by the recipe {name!r} of longtail {writer}, which is not known here "
-            f"(known: {', '.join(sorted(recipes)) or 'none'}); use that longtail, or train again"
+            f"{path}: was made by the recipe {name!r} of longtail {writer}, which this longtail does not know "
+            f"(known: {', '.join(sorted(recipes)) or 'none'}); use that version, or train again"
         )
     try:
         renamed = recipes[name].renamed
         return recipes[name].of(**{renamed.get(key, key): value for key, value in manifest["settings"].items()})
     except (ParameterError, TypeError) as error:
         raise StoreError(
-            f"{path}: its settings, written by longtail {writer}, do not fit here: {error} "
-            "Use that longtail, or train again"
+            f"{path}: its settings, written by longtail {writer}, are not valid in this version: {error} "
+            "Use that version, or train again"
         ) from error

@@ -17,7 +17,7 @@ CHUNK = 1 << 24  # bytes written at once
 
 
 def chunks(array: NDArray[Any]) -> Iterator[bytes | memoryview]:
-    """The content of the `.npy` file of an array, piece by piece."""
+    """Yield the content of an array's `.npy` file, piece by piece."""
     array = np.asarray(array)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
@@ -40,7 +40,7 @@ def _pieces(array: NDArray[Any]) -> Iterator[memoryview]:
 
 
 def entry(name: str, array: NDArray[Any]) -> dict[str, Any]:
-    """What a manifest says of an array: file, dtype, shape, bytes and SHA-256 of the file."""
+    """Return an array's entry in the manifest: file, dtype, shape, bytes and SHA-256 of the file."""
     hasher, size = hashlib.sha256(), 0
     for chunk in chunks(array):
         hasher.update(chunk)
@@ -55,12 +55,12 @@ def entry(name: str, array: NDArray[Any]) -> dict[str, Any]:
 
 
 def open_array(path: Path, expected: dict[str, Any]) -> NDArray[Any]:
-    """Map the array at `path`, read-only; refuses one that is not what its manifest entry says."""
+    """Memory-map the array at `path`, read-only; refuse it if it differs from its manifest entry."""
     try:
         size = path.stat().st_size
         if size != expected["bytes"]:
             raise damaged(path, f"has {size:,} bytes, but should have {expected['bytes']:,}")
-        mode: Any = "r" if 0 not in expected["shape"] else None  # what is empty cannot be mapped
+        mode: Any = "r" if 0 not in expected["shape"] else None  # an empty array cannot be mapped
         array = np.asarray(np.load(path, mmap_mode=mode, allow_pickle=False))
     except FileNotFoundError:
         raise damaged(path, "is missing") from None
@@ -74,7 +74,7 @@ def open_array(path: Path, expected: dict[str, Any]) -> NDArray[Any]:
 
 
 def check_sum(path: Path, expected: dict[str, Any]) -> None:
-    """Refuse a file whose content is not what was written."""
+    """Refuse a file whose SHA-256 differs from the manifest's."""
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -85,5 +85,5 @@ def check_sum(path: Path, expected: dict[str, Any]) -> None:
 
 
 def damaged(path: Path, how: str) -> StoreError:
-    """The error for a file that is not as it was written."""
-    return StoreError(f"{path}: {how}; the folder is damaged: restore it from a copy, or make it again")
+    """Return the error for a damaged file."""
+    return StoreError(f"{path}: {how}; the folder is damaged: restore it from a copy, or create it again")

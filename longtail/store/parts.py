@@ -1,7 +1,7 @@
-"""The nouns of longtail as named arrays and back: texts, sparse matrices, labels.
+"""Converts texts, sparse matrices and labels to named arrays and back.
 
-Packing copies nothing that is contiguous already; unpacking only wraps the arrays, so that what was mapped
-stays mapped. What was None packs to nothing, and nothing unpacks to None.
+Packing does not copy contiguous arrays. Unpacking only wraps the arrays, so memory-mapped ones stay mapped.
+None packs to no arrays, and missing arrays unpack to None.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def pack_texts(name: str, texts: Texts | None) -> Arrays:
-    """`name.data` (uint8) and `name.offsets` (int64, n + 1, from 0)."""
+    """Return `name.data` (uint8) and `name.offsets` (int64, n + 1 values, the first is 0)."""
     if texts is None:
         return {}
-    first, last = texts.offsets[0], texts.offsets[-1]  # a slice of a larger buffer leaves the rest of it behind
+    first, last = texts.offsets[0], texts.offsets[-1]  # of a slice, only the part of the buffer it uses
     offsets = texts.offsets - first if first else texts.offsets
     return {f"{name}.data": texts.data[first:last], f"{name}.offsets": offsets}
 
 
 def unpack_texts(name: str, arrays: Mapping[str, NDArray[Any]]) -> Texts | None:
-    """The `Texts` packed under `name`."""
+    """Return the `Texts` packed under `name`."""
     found = _parts(name, ("data", "offsets"), arrays)
     if found is None:
         return None
@@ -41,12 +41,12 @@ def unpack_texts(name: str, arrays: Mapping[str, NDArray[Any]]) -> Texts | None:
 
 
 def pack_csr(name: str, matrix: sp.csr_matrix | None) -> Arrays:
-    """`name.data`, `name.indices`, `name.indptr` in the dtypes they have, and `name.shape`.
+    """Return `name.data`, `name.indices`, `name.indptr` with their own dtypes, and `name.shape`.
 
-    Indices and indptr are brought to one dtype where they differ: scipy fails on a mixture of them.
+    If indices and indptr have different dtypes, both are converted to one: scipy fails on a mixture.
 
-    `shape` is (rows, columns, whether indices are sorted, whether no entry stands twice): the two flags save
-    reading all indices to find out.
+    `shape` is (rows, columns, whether indices are sorted, whether there are no duplicates). With the two flags,
+    nobody has to read all indices to find out.
     """
     if matrix is None:
         return {}
@@ -64,7 +64,7 @@ def pack_csr(name: str, matrix: sp.csr_matrix | None) -> Arrays:
 
 
 def unpack_csr(name: str, arrays: Mapping[str, NDArray[Any]]) -> sp.csr_matrix | None:
-    """The CSR matrix packed under `name`."""
+    """Return the CSR matrix packed under `name`."""
     found = _parts(name, ("data", "indices", "indptr", "shape"), arrays)
     if found is None:
         return None
@@ -72,7 +72,7 @@ def unpack_csr(name: str, arrays: Mapping[str, NDArray[Any]]) -> sp.csr_matrix |
     fits = len(shape) == 4 and len(indptr) == shape[0] + 1 and indptr[-1] == len(data) == len(indices)
     if not fits or indices.dtype != indptr.dtype:
         raise _mismatch(name, "a sparse matrix", found)
-    # scipy's own constructor may read all indices and copy them to another dtype, which would undo the mapping
+    # scipy's constructor may read all indices and copy them to another dtype, so that they are no longer mapped
     matrix = sp.csr_matrix((int(shape[0]), int(shape[1])), dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     matrix.has_sorted_indices, matrix.has_canonical_format = bool(shape[2]), bool(shape[3])
@@ -80,7 +80,7 @@ def unpack_csr(name: str, arrays: Mapping[str, NDArray[Any]]) -> sp.csr_matrix |
 
 
 def pack_labels(name: str, labels: Labels) -> tuple[Arrays, dict[str, Any]]:
-    """The arrays of a label space, and what JSON holds of it: size, digest, points and propensity constants."""
+    """Return the arrays of a label space, and its JSON fields: count, digest, points and propensity constants."""
     arrays = {
         **pack_texts(f"{name}.keys", labels.keys),
         **pack_texts(f"{name}.texts", labels.texts),
@@ -93,15 +93,15 @@ def pack_labels(name: str, labels: Labels) -> tuple[Arrays, dict[str, Any]]:
 
 
 def unpack_labels(name: str, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], check: bool = True) -> Labels:
-    """The label space packed under `name`; with `check` its digest must be the one in `meta`."""
+    """Return the label space packed under `name`; with `check`, its digest must equal the one in `meta`."""
     keys = unpack_texts(f"{name}.keys", arrays)
     if keys is None or f"{name}.counts" not in arrays:
-        raise StoreError(f"the arrays of the labels {name!r} are not in this folder; it is damaged: make it again")
+        raise StoreError(f"the arrays of the labels {name!r} are missing; the folder is damaged: create it again")
     try:
         points, propensity, count, digest = (meta[key] for key in ("points", "propensity", "count", "digest"))
         constants = Propensity(**propensity)
     except (KeyError, TypeError) as error:
-        raise StoreError(f"the manifest's entry {name!r} is damaged ({error!r}); make the folder again") from None
+        raise StoreError(f"the manifest's entry {name!r} is damaged ({error!r}); create the folder again") from None
     labels = Labels(
         keys=keys,
         texts=unpack_texts(f"{name}.texts", arrays),
@@ -113,22 +113,22 @@ def unpack_labels(name: str, arrays: Mapping[str, NDArray[Any]], meta: Mapping[s
     found = labels.digest() if check else digest
     if len(labels) != count or found != digest:
         raise StoreError(
-            f"the labels {name!r} are not those in the manifest: {len(labels):,} with digest {found[:12]}…, but it "
-            f"says {count:,} with {digest[:12]}…; the folder was put together by hand or is damaged: make it again"
+            f"the labels {name!r} differ from the manifest: {len(labels):,} with digest {found[:12]}…, it says "
+            f"{count:,} with {digest[:12]}…; the folder was put together by hand or is damaged: create it again"
         )
     return labels
 
 
 def _parts(name: str, parts: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]] | None:
-    """The arrays `name.part`; None if there is none of them; refuses a part of them."""
+    """Return the arrays `name.part`; None if all are missing; refuse if only some are."""
     missing = [part for part in parts if f"{name}.{part}" not in arrays]
     if len(missing) == len(parts):
         return None
     if missing:
-        raise StoreError(f"array '{name}.{missing[0]}' is not in this folder; it is damaged: make it again")
+        raise StoreError(f"array '{name}.{missing[0]}' is missing; the folder is damaged: create it again")
     return [arrays[f"{name}.{part}"] for part in parts]
 
 
 def _mismatch(name: str, what: str, found: list[NDArray[Any]]) -> StoreError:
     shown = ", ".join(f"{array.dtype} {array.shape}" for array in found)
-    return StoreError(f"the arrays of {name!r} are not those of {what}: found {shown}; make the folder again")
+    return StoreError(f"the arrays of {name!r} do not describe {what}: found {shown}; create the folder again")

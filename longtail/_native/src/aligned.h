@@ -1,4 +1,4 @@
-// Vectors that begin at a cache line: eight-lane loads then never straddle two.
+// Vectors that start at a cache line, so that an eight-lane load never needs two lines.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct CacheAligned {
     CacheAligned() = default;
     template <typename U>
     CacheAligned(const CacheAligned<U>&) {}
-    static constexpr std::align_val_t kHuge{std::size_t(1) << 21};  // what is larger is asked for in huge pages
+    static constexpr std::align_val_t kHuge{std::size_t(1) << 21};  // larger blocks are requested as huge pages
     static bool huge(std::size_t n) { return n * sizeof(T) >= 2 * static_cast<std::size_t>(kHuge); }
     T* allocate(std::size_t n) {
         void* memory = ::operator new(n * sizeof(T), huge(n) ? kHuge : kLine);

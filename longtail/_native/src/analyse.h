@@ -1,5 +1,5 @@
-// Texts to numbered terms: word n-grams, and n-grams of characters. What number a term has is up to the source: a
-// vocabulary in the making, a finished one, or a hash.
+// From texts to numbered terms: word n-grams and character n-grams. The source decides the number of a term: a
+// vocabulary being built, a finished one, or a hash.
 #pragma once
 
 #include "common.h"
@@ -12,7 +12,7 @@ namespace longtail {
 constexpr int kMostWords = 5;  // in an n-gram
 
 // What counts as a term. `most` 0: no words; `char_most` 0: no characters. `within`: character n-grams stay inside
-// what stands between white space, with a blank on either side.
+// pieces between white space, with a blank added on either side.
 struct Terms {
     int least, most, char_least, char_most;
     bool within;
@@ -66,7 +66,7 @@ private:
     Source& source_;
     WordCutter words_;
     Stretch stretch_;
-    // Words come again and again: the n-grams of each are found once.
+    // Words are repeated often: the n-grams of each distinct word are found only once.
     StringMap known_;
     std::vector<uint32_t> piece_grams_;
     std::vector<int64_t> piece_ends_{0};
@@ -88,7 +88,7 @@ private:
         });
     }
 
-    // The number of a stretch between blanks; new ones are cut to n-grams. One that is too short is a term itself.
+    // The number of a piece between blanks; new pieces are split into n-grams. A piece that is too short is one term.
     uint32_t piece(const Stretch& stretch) {
         const int64_t id = known_.insert(stretch.text);
         if (id + 1 < static_cast<int64_t>(piece_ends_.size())) return static_cast<uint32_t>(id);

@@ -5,11 +5,11 @@
 namespace longtail {
 namespace {
 
-constexpr int kGroup = 4;        // resamples that go over the values together, so that each is loaded once for all
-constexpr int64_t kTile = 256;   // rows at a time: they stay in the nearest cache while all columns are added up
+constexpr int kGroup = 4;        // resamples computed together, so that each value is loaded once for all
+constexpr int64_t kTile = 256;   // rows at a time: they stay in the L1 cache while all columns are summed
 
-// How often each of n rows is drawn in resample r. Draw j is a function of (seed, r, j) alone (SplitMix64 as a
-// counter-based generator), so neither threads nor the number of resamples can change it.
+// How often each of n rows is drawn in resample r. Draw j depends only on (seed, r, j) (SplitMix64 as a counter-based
+// generator), so neither threads nor the number of resamples can change it.
 void draw(uint64_t seed, uint64_t r, int64_t n, uint32_t* times) {
     std::fill(times, times + n, 0u);
     uint64_t state = scramble(scramble(seed + kRandomStep) + (r + 1) * kRandomStep);
@@ -53,7 +53,7 @@ void resample_group(const double* values, int64_t n, int64_t columns, uint64_t s
     }
 }
 
-// For resamples first … first + count − 1 the column sums (count, M) over N rows drawn from values (N, M).
+// For resamples first … first + count − 1: the column sums (count, M) over N rows drawn from values (N, M).
 Out<double> bootstrap_sums(In2<double> values, uint64_t seed, int64_t first, int64_t count) {
     const int64_t n = values.shape(0), columns = values.shape(1);
     check(n < int64_t(1) << 32, "bootstrap: too many rows");

@@ -1,11 +1,11 @@
-// The labels that points are trained on: what is true, and beside it a shortlist made beforehand.
+// The labels that points are trained on: the true ones, and a shortlist made beforehand.
 #include "common.h"
 
 namespace longtail {
 namespace {
 
-// Row b: its true labels, padded by −1 to those of the longest row, then shortlist[b]. With them whether each is counted
-// (pads and what is true already are not), the target of each, and how many of the shortlists' are true.
+// Row b: its true labels, padded with −1 to the length of the longest row, then shortlist[b]. Also returns whether each
+// one counts (padding and repeated true labels do not), its target, and how many shortlisted labels are true.
 nb::tuple join_truth(In<int64_t> true_ptr, In<int64_t> true_labels, In<float> true_values, In2<int64_t> shortlist) {
     const int64_t B = shortlist.shape(0), S = shortlist.shape(1), P = true_labels.shape(0);
     const int64_t* ptr = true_ptr.data();
@@ -31,7 +31,7 @@ nb::tuple join_truth(In<int64_t> true_ptr, In<int64_t> true_labels, In<float> tr
             float *counts = counted_out + b * C, *target = target_out + b * C;
             const int64_t *begin = true_labels.data() + ptr[b], *end = true_labels.data() + ptr[b + 1];
             const float* values = true_values.data() + ptr[b];
-            uint64_t ends = 0;  // the last six bits that occur, which tell of most others that they are not true
+            uint64_t ends = 0;  // the last six bits that occur: they rule out most labels that are not true
             for (int64_t i = 0; i < most; i++) {
                 const bool there = i < end - begin;
                 own[i] = there ? begin[i] : -1;

@@ -1,5 +1,5 @@
-// Array types and small helpers shared by all kernels. Work is always cut by data, never by thread, and
-// reductions run in a fixed order, so results do not depend on how many threads there are.
+// Array types and small helpers shared by all kernels. Work is always divided by data, never by thread, and
+// reductions run in a fixed order, so results do not depend on the number of threads.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -28,7 +28,7 @@ using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Out = nb::ndarray<nb::numpy, T>;
 
-int threads();  // how many the kernels use; set from Python (module.cpp)
+int threads();  // number of threads for the kernels; set from Python (module.cpp)
 
 // The number of the calling thread inside parallel_for, below threads().
 inline int thread_number() {
@@ -57,8 +57,8 @@ Out<T> new_numpy(std::initializer_list<size_t> shape) {
     return Out<T>(memory, shape, owner);
 }
 
-// body(i) for i in [0, n), in blocks of `grain` handed to threads as they come free. An exception inside
-// is carried out of the parallel region and thrown again.
+// Calls body(i) for i in [0, n), in blocks of `grain` that free threads take one by one. An exception inside is passed
+// out of the parallel region and thrown again.
 template <typename Body>
 void parallel_for(int64_t n, int64_t grain, Body body) {
 #ifdef _OPENMP

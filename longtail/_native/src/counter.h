@@ -1,4 +1,4 @@
-// Counting numbers, and sorting what was counted.
+// Counting numbers, and sorting the counts.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ inline Count make_count(uint32_t id, uint32_t times) { return static_cast<uint64
 inline uint32_t id_of(Count count) { return static_cast<uint32_t>(count >> 32); }
 inline uint32_t times_of(Count count) { return static_cast<uint32_t>(count); }
 
-// How often each number was seen: a table as small as what is in it, whatever the numbers are.
+// How often each number was seen: the size of the table depends on how many numbers there are, not on their values.
 class Counter {
 public:
     Counter() : slots_(1 << 8, kFree) {}
@@ -30,7 +30,7 @@ public:
         if (used_.size() * 2 > slots_.size()) grow();
     }
 
-    // take(count) for each number, in order of first appearance; the counter is empty then.
+    // Calls take(count) for each number, in order of first appearance; afterwards the counter is empty.
     template <typename Take>
     void empty(Take take) {
         for (const uint32_t at : used_) {
@@ -41,7 +41,7 @@ public:
     }
 
 private:
-    static constexpr Count kFree = 0;  // no count is of zero times
+    static constexpr Count kFree = 0;  // a count of zero never occurs
     std::vector<Count> slots_;         // a power of two
     std::vector<uint32_t> used_;
 
@@ -63,7 +63,7 @@ struct SortSpace {
     std::vector<Count> spare;
 };
 
-// Sorts counts whose numbers, all different, are below `bound`: byte by byte where there are many.
+// Sorts counts whose numbers, all different, are below `bound`: byte by byte if there are many.
 inline void sort_counts(Count* counts, int64_t n, uint64_t bound, SortSpace& space) {
     if (n < 64) {
         std::sort(counts, counts + n);

@@ -1,4 +1,4 @@
-// Cutting texts: to words, and to the stretches that character n-grams are taken from.
+// Splitting texts: into words, and into the pieces that character n-grams are taken from.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace longtail {
 
-constexpr uint8_t kBlank = 0xFF, kNotAscii = 0xFE;  // beside the lower case of ASCII characters
+constexpr uint8_t kBlank = 0xFF, kNotAscii = 0xFE;  // besides the lower case of ASCII characters
 struct AsciiTable {
     uint8_t lower[256];
     AsciiTable() {
@@ -24,16 +24,16 @@ inline const AsciiTable& ascii_table() {
     return made;
 }
 
-// Eight bytes looked at together, the first lowest.
+// Eight bytes processed together, the first lowest.
 struct Eight {
-    uint64_t lower;    // upper-case letters of ASCII in lower case, all else as it is
+    uint64_t lower;    // ASCII upper-case letters in lower case, everything else unchanged
     uint64_t word;     // the high bit of each byte that is an ASCII letter, digit or underscore
-    uint64_t foreign;  // and of each that is no ASCII
+    uint64_t foreign;  // and of each byte that is not ASCII
 };
 
 inline Eight look_at(uint64_t bytes) {
     const uint64_t low = bytes & ~kHighs, foreign = bytes & kHighs;
-    // the high bit where a byte below 0x80 is at least `first`
+    // sets the high bit where a byte below 0x80 is at least `first`
     const auto from = [](uint64_t x, uint64_t first) { return x + kOnes * (0x80 - first); };
     const uint64_t folded = low | kOnes * 0x20;
     const uint64_t letter = from(folded, 'a') & ~from(folded, 'z' + 1);
@@ -48,7 +48,7 @@ inline Eight look_at(const uint8_t* p, const uint8_t* end) {
     return look_at(end - p >= 8 ? load_ordered8(text) : pack_short(text, end - p));
 }
 
-// How many bytes stand before the first high bit; eight if none does.
+// The number of bytes before the first high bit; eight if there is none.
 inline int bytes_before(uint64_t highs) {
     if (!highs) return 8;
 #if defined(__GNUC__)
@@ -60,9 +60,8 @@ inline int bytes_before(uint64_t highs) {
 #endif
 }
 
-// Calls word(text, tag) for each word of a text, in order: runs of at least two word characters, lower-cased, and what
-// a StringMap knows them by. In scripts written without spaces every character and every pair of neighbours is a word of
-// its own.
+// Calls word(text, tag) for each word of a text, in order: runs of at least two word characters, lower-cased, with the
+// tag that a StringMap uses. In scripts written without spaces, every character and every pair of neighbours is a word.
 class WordCutter {
 public:
     int64_t unspaced = 0;  // characters seen in such scripts
@@ -74,11 +73,11 @@ public:
             const Eight here = look_at(p, end);
             const int skipped = bytes_before(here.word | here.foreign);
             if (skipped) {
-                if (skipped >= end - p) return;  // zeros were looked at behind the end
+                if (skipped >= end - p) return;  // the zeros after the end were read
                 p += skipped;
                 continue;
             }
-            // most words end within eight bytes, all of ASCII
+            // most words end within eight bytes and are all ASCII
             const int length = bytes_before(~here.word & kHighs);
             if (length > 0 && length < 8 && !(here.foreign >> 8 * length & 0x80)) {
                 if (length >= 2) short_word(here.lower & ((uint64_t(1) << 8 * length) - 1), length, word);
@@ -140,7 +139,7 @@ private:
     template <typename Word>
     const uint8_t* characters(const uint8_t* p, const uint8_t* end, uint32_t code, Word& word) {
         text_.clear();
-        for (;;) {  // text_ holds the character before, if there is one
+        for (;;) {  // text_ contains the previous character, if there is one
             const size_t before = text_.size();
             append_utf8(text_, char_lower(code));
             tell(std::string_view(text_).substr(before), word);
@@ -154,10 +153,10 @@ private:
     }
 };
 
-// A lower-cased stretch of text with the places where its characters start.
+// A lower-cased piece of text with the places where its characters start.
 struct Stretch {
     std::string text;
-    std::vector<size_t> starts;  // one more than there are characters; left empty where all are ASCII
+    std::vector<size_t> starts;  // one more than there are characters; empty if all are ASCII
     bool ascii = true;
 
     void clear() {
@@ -178,14 +177,14 @@ struct Stretch {
     }
     size_t size() const { return ascii ? text.size() : starts.size() - 1; }
 
-    // The n characters from the first-th on.
+    // The n characters starting at character `first`.
     std::string_view part(size_t first, size_t n) const {
         if (ascii) return {text.data() + first, n};
         return {text.data() + starts[first], starts[first + n] - starts[first]};
     }
 };
 
-// Calls word(stretch) for each run of anything but white space, with a blank on either side.
+// Calls word(piece) for each run of anything but white space, with a blank on either side.
 template <typename Word>
 void cut_at_blanks(const uint8_t* p, const uint8_t* end, Stretch& stretch, Word word) {
     const AsciiTable& ascii = ascii_table();
@@ -222,7 +221,7 @@ void cut_at_blanks(const uint8_t* p, const uint8_t* end, Stretch& stretch, Word 
     if (inside) finish();
 }
 
-// The whole text, two and more white-space characters in a row as one blank.
+// The whole text, with several white-space characters in a row as one blank.
 inline void whole_text(const uint8_t* p, const uint8_t* end, Stretch& stretch) {
     const uint8_t* kinds = kind_table();
     stretch.clear();

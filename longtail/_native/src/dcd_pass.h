@@ -1,6 +1,6 @@
-// The pass of dcd.h. Compiled once for AVX2 and once for any machine (simd_*.cpp, and nowhere else): labels sit in lanes
-// that never mix and nothing is contracted to fused operations, so both give the same bits. It uses no inline code from
-// elsewhere, which the linker might take from the AVX2 side.
+// The pass of dcd.h. Compiled once for AVX2 and once for any machine (simd_*.cpp, and nowhere else): labels are in lanes
+// that never mix, and there are no fused operations, so both give the same bits. It uses no inline code from other files,
+// which the linker might take from the AVX2 side.
 #pragma once
 
 #include "dcd.h"
@@ -11,7 +11,7 @@ namespace longtail {
 namespace {
 
 // margin = Σ value · weights of the column, over the row. A narrow block has too few lanes to keep the adders busy, so
-// it runs four sums side by side.
+// it computes four sums in parallel.
 template <int V>
 inline void row_margins(const DcdBlock& block, int64_t begin, int64_t end, Lanes* margin) {
     const auto weight = [&](int64_t j) { return at(block.weights + int64_t(block.terms[j].column) * (8 * V)); };
@@ -33,11 +33,11 @@ inline void row_margins(const DcdBlock& block, int64_t begin, int64_t end, Lanes
     for (int v = 0; v < V; v++) margin[v] = sum[v];
 }
 
-// A step goes this much beyond the optimum of its coordinate (projected SOR, Mangasarian 1987), which settles what rows
-// have in common in fewer passes.
+// A step goes this much beyond the optimum of its coordinate (projected SOR, Mangasarian 1987). With it, the parts that
+// all rows share converge in fewer passes.
 constexpr float kBeyond = 1.3f;
 
-// What the lanes share from row to row.
+// Values of the lanes that stay the same from row to row.
 template <int V>
 struct LaneState {
     Lanes moves[V], bound[V], shrunk[V], highest[V], lowest[V];
@@ -49,8 +49,8 @@ inline bool any(Mask mask) {
     return found != 0;
 }
 
-// One coordinate step of every lane: new alphas, shrinking, the range of projected gradients. Leaves what the weights
-// are to be moved by in `delta`; whether that is anything.
+// One coordinate step of every lane: new alphas, shrinking, the range of projected gradients. Writes the change of the
+// weights to `delta`; returns whether there is any.
 template <int V>
 inline bool row_step(const DcdBlock& block, int64_t row, const Lanes* margin, Lanes* delta, LaneState<V>& lanes) {
     const Lanes zero = {}, norm = all(block.squared_norms[row]);
@@ -79,8 +79,8 @@ inline bool row_step(const DcdBlock& block, int64_t row, const Lanes* margin, La
     return any(moved);
 }
 
-// Rows come in random order, which no processor foresees. Asks for what a row to come consists of, and, further ahead,
-// for where that lies.
+// Rows come in random order, which no processor can predict. Prefetches the data of a row to come and, further ahead,
+// the place where that data is stored.
 template <int V>
 __attribute__((always_inline)) inline void ask_ahead(const DcdBlock& block, int64_t turn) {
     constexpr int64_t near = 8, far = 16;
@@ -93,7 +93,7 @@ __attribute__((always_inline)) inline void ask_ahead(const DcdBlock& block, int6
     for (int v = 0; v < 2 * V; v += 2) prefetch(block.duals + (row * 2 * V + v) * 8);
 }
 
-constexpr int64_t kCache = 1 << 20;  // bytes of rows that need not be asked for ahead
+constexpr int64_t kCache = 1 << 20;  // up to this many bytes of rows need no prefetching
 
 template <int V>
 void dcd_pass_lanes(const DcdBlock& block) {

@@ -1,5 +1,5 @@
 // Dual coordinate descent for the labels of one task together: passes over the rows (dcd.h) until every label is within
-// eps of its optimum. Labels that are done leave, and what is left is packed closer.
+// eps of its optimum. Labels that are done are removed, and the remaining lanes are packed together.
 #pragma once
 
 #include "aligned.h"
@@ -15,7 +15,7 @@ struct Task {
     int64_t group, first, last;  // children [first, last) of the group
 };
 
-// Kept from task to task, so that memory of the size of the problem is not asked for again and again.
+// Reused from task to task, so that large memory blocks are not allocated again and again.
 struct DcdBuffers {
     AlignedVector<float> weights, duals, diagonal;
     std::vector<uint8_t> row_active;
@@ -35,8 +35,8 @@ public:
         start();
     }
 
-    // done(children, which, lanes, weights) is called when the weights (columns, lanes) of some labels are final: of those
-    // lanes for which `which` is not 0.
+    // done(children, which, lanes, weights) is called when the weights (columns, lanes) of some labels are final: those
+    // of the lanes for which `which` is not 0.
     template <typename Done>
     void solve(Done done) {
         std::vector<float> moves(lanes_, 0.0f), bound(lanes_, kInfinity), shrunk(lanes_, 0.0f), highest(lanes_), lowest(lanes_);
@@ -66,7 +66,7 @@ private:
     Task task_;
     GroupRows& rows_;
     AlignedVector<float>&weights_, &duals_;
-    AlignedVector<float>& diagonal_;  // (rows, lanes): as in the duals before anything is shrunk away
+    AlignedVector<float>& diagonal_;  // (rows, lanes): as in the duals, before any shrinking
     std::vector<uint8_t>& row_active_;
     std::vector<int32_t>&order_, &turn_;
     std::vector<int64_t> children_;  // of each lane in use
@@ -75,7 +75,7 @@ private:
 
     static int rounded(int64_t labels) { return static_cast<int>((labels + 7) / 8 * 8); }
 
-    // The loss of a soft target is y·ℓ(+1) + (1 − y)·ℓ(−1): the row stands twice, once for each side.
+    // The loss of a soft target is y·ℓ(+1) + (1 − y)·ℓ(−1): the row appears twice, once for each side.
     void add_second_rows() {
         for (int64_t j = problem_.target_ptr[task_.first]; j < problem_.target_ptr[task_.last]; j++) {
             const int32_t place = rows_.place(problem_.target_rows[j]);
@@ -83,7 +83,8 @@ private:
         }
     }
 
-    // ±1/(2·cost) of each pair, 0 where it takes no part: every row is a negative of each label, but for its positives.
+    // ±1/(2·cost) of each pair, 0 if it is not part of the problem: every row is a negative of each label, except for its
+    // positives.
     void fill() {
         const int64_t own = rows_.own_rows(), labels = static_cast<int64_t>(children_.size());
         diagonal_.assign(rows_.rows() * lanes_, 0.0f);
@@ -108,7 +109,7 @@ private:
         }
     }
 
-    // Every label starts from the solution without positives, less the part of its own positives in it.
+    // Every label starts from the solution without positives, minus the part that its own positives have in it.
     void start() {
         const int64_t own = rows_.own_rows(), labels = static_cast<int64_t>(children_.size());
         weights_.assign(rows_.features.size() * lanes_, 0.0f);
@@ -133,8 +134,8 @@ private:
         }
     }
 
-    // LIBLINEAR's stopping rule, label by label: done when the projected gradients of *all* rows lie within eps of each
-    // other. Where only the rows not yet shrunk away do, these come back first.
+    // LIBLINEAR's stopping rule, label by label: done when the projected gradients of *all* rows are within eps of each
+    // other. If only the rows not yet shrunk away satisfy it, the others come back first.
     template <typename Done>
     void next_pass(std::vector<float>& moves, std::vector<float>& bound, std::vector<float>& shrunk,
                    const std::vector<float>& highest, const std::vector<float>& lowest, Done done) {
@@ -164,14 +165,14 @@ private:
         pack(moves, bound, shrunk);
     }
 
-    // Lets the lanes of labels that are done go.
+    // Removes the lanes of labels that are done.
     void pack(std::vector<float>& moves, std::vector<float>& bound, std::vector<float>& shrunk) {
         std::vector<int> kept;
         for (size_t l = 0; l < children_.size(); l++)
             if (moves[l] != 0.0f) kept.push_back(static_cast<int>(l));
         const int before = lanes_, now = rounded(static_cast<int64_t>(kept.size()));
         const auto squeeze = [&](auto& values, int64_t rows) {
-            for (int64_t i = 0; i < rows; i++) {  // to the left, so nothing is overwritten before it is read
+            for (int64_t i = 0; i < rows; i++) {  // moves to the left, so nothing is overwritten before it is read
                 for (size_t l = 0; l < kept.size(); l++) values[i * now + l] = values[i * before + kept[l]];
                 for (size_t l = kept.size(); l < size_t(now); l++) values[i * now + l] = 0.0f;
             }

@@ -12,21 +12,21 @@ namespace longtail {
 
 enum class Number { kGood, kNone, kNotFinite, kGarbage };
 
-// Digits of a decimal number read into an integer: value = mantissa · 10^exponent, but for digits past the 19th,
+// Digits of a decimal number read into an integer: value = mantissa · 10^exponent, except for digits after the 19th,
 // which change it by less than 1e-18 of itself.
 struct Decimal {
     bool negative = false;
     uint64_t mantissa = 0;
     int exponent = 0;
-    bool cut = false;             // there are digits past the 19th
-    const char* start = nullptr;  // of the digits, for the exact way
+    bool cut = false;             // there are digits after the 19th
+    const char* start = nullptr;  // start of the digits, for the exact method
     const char* stop = nullptr;
-    int written = 0;  // the exponent behind the 'e'
+    int written = 0;  // the exponent after the 'e'
 };
 
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-// The slow way, exact in all cases. The point is taken out, as strtod would look for that of the locale.
+// The slow method, exact in all cases. The decimal point is removed, because strtod would expect the locale's.
 template <typename Real>
 Real nearest(const Decimal& number) {
     std::string text;
@@ -57,8 +57,8 @@ inline double product(const Decimal& number) {
 inline void convert(const Decimal& number, float& out) {
     if (number.exponent >= -22 && number.exponent <= 22) {
         const double value = product(number);
-        // At most three roundings (mantissa, product, dropped digits) lie behind `value`: it is off by less than
-        // four steps of a double. Rounding it to a float is right unless it lies that close to the middle of two.
+        // At most three roundings (mantissa, product, dropped digits) affect `value`: its error is less than four steps
+        // of a double. Rounding it to a float is right unless it is that close to the middle of two floats.
         uint64_t bits;
         std::memcpy(&bits, &value, 8);
         const int64_t from_middle = static_cast<int64_t>(bits & 0x1FFFFFFF) - 0x10000000;
@@ -72,7 +72,7 @@ inline void convert(const Decimal& number, float& out) {
 }
 
 inline void convert(const Decimal& number, double& out) {
-    // Both factors are exact: the one rounding that is left gives the nearest double.
+    // Both factors are exact: the one remaining rounding gives the nearest double.
     const bool exact = !number.cut && number.mantissa <= (uint64_t(1) << 53);
     if (exact && number.exponent >= -22 && number.exponent <= 22) out = product(number);
     else out = nearest<double>(number);
@@ -84,7 +84,7 @@ inline bool is_word(const char* p, const char* end, const char* word) {
     return p == end;
 }
 
-// Reads [p, end), which must be one number from end to end. `out` is left alone where it is none.
+// Reads [p, end), which must be exactly one number. If it is not, `out` is not changed.
 template <typename Real>
 Number parse_number(const char* p, const char* end, Real& out) {
     if (p >= end) return Number::kNone;

@@ -5,7 +5,7 @@
 namespace longtail {
 namespace {
 
-// What tells whether the texts of two labels point away from each other: dense or sparse vectors, or none of both.
+// Tells whether the texts of two labels point away from each other: with dense vectors, sparse vectors, or neither.
 struct Vectors {
     const float* dense;
     int64_t width;
@@ -38,14 +38,14 @@ public:
     }
     LabelGraph(const LabelGraph&) = delete;
 
-    // Row j: G_ij/(G_jj + shrink), or with `symmetric` ½(G_ij/G_jj + G_ij/G_ii), where above `threshold`; 1 at j itself.
-    // At most `top` entries, j among them (top < 1: all).
+    // Row j: G_ij/(G_jj + shrink), or with `symmetric` ½(G_ij/G_jj + G_ij/G_ii), if above `threshold`; 1 at j itself.
+    // At most `top` entries, including j (top < 1: all).
     nb::tuple cooccurrence(In<int32_t> labels, double threshold, double shrink, bool symmetric, int64_t top) const {
         const Incidence& data = *made_;
         return graph_rows(data, labels, [&](int32_t label, Workspace& work) {
             const int32_t self = data.rank_of[label];
             const double whole = double(data.counts[self]) + shrink;
-            // G_ij ≤ G_ii: what is too rare to be shared often enough need not be counted
+            // G_ij ≤ G_ii: labels too rare to be shared often enough need not be counted
             const int64_t least = symmetric ? 1 : least_count(data.counts[self], whole, threshold);
             const auto limit = static_cast<int32_t>(data.at_least(least));
             data.for_lists(self, [&](const int32_t* list) {
@@ -55,7 +55,7 @@ public:
                 if (count < least || rank == self) return;
                 double value = count / whole;
                 if (symmetric) value = (value + double(count) / double(data.counts[rank])) / 2;
-                const auto stored = static_cast<float>(value);  // 0 where `shrink` is beyond all measure
+                const auto stored = static_cast<float>(value);  // 0 if `shrink` is extremely large
                 if (value > threshold && stored > 0) work.add(data.label_of[rank], stored);
             });
             if (top >= 1) work.keep(top - 1);
@@ -63,15 +63,15 @@ public:
         });
     }
 
-    // Row j: how often each label is met in `hops` hops from j. A hop goes from a label to a random one of its points and
-    // to a random label of that point; the next one begins at j again with probability `restart`, else where this ended.
-    // Labels with more than `head` points take no part. What is random follows from `seed` and j alone.
+    // Row j: how often each label is visited in `hops` hops from j. A hop goes from a label to a random one of its points
+    // and to a random label of that point; the next hop starts at j again with probability `restart`, else where this one
+    // ended. Labels with more than `head` points are left out. Random choices depend only on `seed` and j.
     nb::tuple walk(In<int32_t> labels, int64_t hops, double restart, int64_t top, int64_t head, uint64_t seed, In2<float> dense,
                    In<int64_t> vector_ptr, In<int32_t> vector_columns, In<float> vector_values) const {
         const Incidence& data = *made_;
         const Vectors vectors{dense.shape(0) ? dense.data() : nullptr, static_cast<int64_t>(dense.shape(1)),
                               vector_ptr.shape(0) ? vector_ptr.data() : nullptr, vector_columns.data(), vector_values.data()};
-        const auto first = static_cast<int32_t>(data.at_least(head + 1));  // ranks below are the head
+        const auto first = static_cast<int32_t>(data.at_least(head + 1));  // lower ranks are the head
         std::vector<std::vector<Trip>> trips(std::max(1, threads()));
         return graph_rows(data, labels, [&](int32_t label, Workspace& work) {
             const int32_t self = data.rank_of[label];
@@ -79,7 +79,7 @@ public:
                 const uint64_t state = scramble(seed ^ scramble(kRandomStep * (uint64_t(label) + 1)));
                 roam(data, self, first, hops, restart, state, work, trips[thread_number()]);
             }
-            float home = 1.0f;  // a label that is never met, as the head is not, keeps an edge to itself
+            float home = 1.0f;  // a label that is never visited, such as a head label, keeps an edge to itself
             work.empty([&](int32_t rank, int32_t count) {
                 if (rank == self) home = static_cast<float>(count);
                 else work.add(data.label_of[rank], static_cast<float>(count));
@@ -97,7 +97,7 @@ private:
     };
     std::unique_ptr<Incidence> made_;
 
-    // The smallest count c ≥ 1 with c/whole > threshold; where not even `most` would do, more than that.
+    // The smallest count c ≥ 1 with c/whole > threshold; more than `most` if not even `most` is enough.
     static int64_t least_count(int64_t most, double whole, double threshold) {
         if (!(double(most) / whole > threshold)) return most + 1;
         auto least = std::max<int64_t>(1, static_cast<int64_t>(threshold * whole) - 1);
@@ -105,8 +105,8 @@ private:
         return least;
     }
 
-    // When the next hop begins at home again does not depend on where the walk is. So that is drawn first, and the trips
-    // that it cuts the walk into make their first hops together, then their second: none has to wait for another's memory.
+    // Whether the next hop restarts does not depend on where the walk is. So the restarts are drawn first. They divide the
+    // walk into trips, which make their first hops together, then their second, so that no trip waits for another's memory.
     static void roam(const Incidence& data, int32_t self, int32_t first, int64_t hops, double restart, uint64_t state, Workspace& work,
                      std::vector<Trip>& trips) {
         trips.assign(1, {self, 0});
@@ -129,7 +129,7 @@ private:
         const int32_t* list = data.lists.data() + data.places[data.label_ptr[rank] + random_below(state, data.counts[rank])];
         const int32_t size = *list++;
         int32_t head = 0;
-        while (list[head] < first) head++;  // the head stands in front; `rank` itself ends it
+        while (list[head] < first) head++;  // head labels come first; `rank` itself ends the loop
         return list[head + random_below(state, size - head)];
     }
 };

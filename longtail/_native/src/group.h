@@ -1,5 +1,5 @@
-// The training rows of one parent with their columns renumbered, read by every solver of its labels; and what is
-// special about one label of it.
+// The training rows of one parent with their columns renumbered, used by every solver of its labels; and the exceptions
+// of one label.
 #pragma once
 
 #include "problem.h"
@@ -9,13 +9,13 @@
 
 namespace longtail {
 
-// Room of the size of the data, kept from group to group so that nothing of that size is cleared for each.
+// Buffers as large as the data, reused from group to group so that none has to be cleared for each.
 struct Places {
     std::vector<int32_t> rows, columns;
     Places(int64_t n, int64_t width) : rows(n, -1), columns(width, -1) {}
 };
 
-// Labels of a group that threads take one by one, as they come free. What a label gets does not depend on who is solved
+// Labels of a group that free threads take one by one. The result of a label does not depend on which labels are solved
 // beside it.
 class LabelQueue {
 public:
@@ -32,21 +32,21 @@ private:
     int64_t size() const { return static_cast<int64_t>(children_.size()); }
 };
 
-// How many labels to solve together, with so many floats for each of them: no more than there are, or than have room.
+// How many labels to solve together if each needs this many floats: no more than there are, or than fit in memory.
 inline int lanes_for(const LabelQueue& queue, int64_t floats, int most) {
     constexpr int64_t room = int64_t(64) << 20;  // bytes, per thread
     const int64_t fit = std::max<int64_t>(8, room / (int64_t(sizeof(float)) * floats) / 8 * 8);
     return static_cast<int>(std::min({int64_t(most), fit, (queue.left() + 7) / 8 * 8}));
 }
 
-// A row of one label that is not a plain negative: the loss is positive·ℓ(m) + negative·ℓ(−m). Both are 0 where the
-// pair is ignored.
+// A row of one label that is not a plain negative: the loss is positive·ℓ(m) + negative·ℓ(−m). Both are 0 if the pair
+// is ignored.
 struct Exception {
     int32_t row;  // in the group
     float positive, negative;
 };
 
-// The bias is not among the values of a row: its weight stands in the last column, and every row has it.
+// The bias is not among the values of a row: its weight is in the last column, and every row has it.
 class Group {
 public:
     Group(const LevelProblem& problem, int64_t group, Places& places) : problem_(problem), places_(places) {
@@ -85,7 +85,7 @@ public:
     int64_t rows() const { return rows_; }
     int64_t columns() const { return static_cast<int64_t>(global_.size()); }
     int32_t feature(int64_t column) const { return global_[column]; }
-    const std::vector<int32_t>& by_feature() const { return by_feature_; }  // the columns by rising feature
+    const std::vector<int32_t>& by_feature() const { return by_feature_; }  // the columns by ascending feature
     int32_t bias_column() const { return static_cast<int32_t>(columns() - 1); }
     const LevelProblem& problem() const { return problem_; }
     double squares(int64_t column) const { return squares_[column]; }  // Σ x² over the rows
@@ -95,7 +95,7 @@ public:
                 problem_.dense, problem_.dense_width, sparse_,          problem_.bias};
     }
 
-    // body(column, value) for every value of a row, the bias last.
+    // Calls body(column, value) for every value of a row, the bias last.
     template <typename Body>
     void each_value(int64_t row, Body body) const {
         for (int64_t j = ptr_[row]; j < ptr_[row + 1]; j++) body(columns_[j], values_[j]);
@@ -104,7 +104,7 @@ public:
         if (problem_.bias != 0.0f) body(bias_column(), problem_.bias);
     }
 
-    // The rows of a label that are not plain negatives, by rising row.
+    // The rows of a label that are not plain negatives, in ascending order.
     std::vector<Exception> exceptions(int64_t child) const {
         std::vector<Exception> found;
         for (int64_t j = problem_.target_ptr[child]; j < problem_.target_ptr[child + 1]; j++) {
@@ -118,7 +118,7 @@ public:
                 const int32_t place = places_.rows[problem_.ignore_rows[j]];
                 if (place >= 0) found.push_back({place, 0.0f, 0.0f});
             }
-        // an ignored pair sorts before the same pair as a target, and stands
+        // an ignored pair sorts before the same pair as a target, and takes precedence
         std::sort(found.begin(), found.end(), [](const Exception& a, const Exception& b) {
             return a.row != b.row ? a.row < b.row : a.positive + a.negative < b.positive + b.negative;
         });
@@ -127,7 +127,7 @@ public:
         return found;
     }
 
-    // How long a gradient may be in the end: LIBLINEAR's rule for its primal solvers, eps · min(positives, negatives) /
+    // How long the final gradient may be: LIBLINEAR's rule for its primal solvers, eps · min(positives, negatives) /
     // rows · the length of the gradient at 0, where the loss has the slope −slope.
     double tolerance(const std::vector<Exception>& exceptions, double slope, std::vector<double>& scratch) const {
         double positives = 0, taking_part = static_cast<double>(rows_), squared = squared_sum_;

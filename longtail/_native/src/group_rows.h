@@ -1,4 +1,4 @@
-// The training rows of one parent, gathered: columns renumbered densely, so that weights of many labels fit the cache.
+// The training rows of one parent, copied: columns are renumbered densely, so that weights of many labels fit the cache.
 #pragma once
 
 #include "aligned.h"
@@ -19,18 +19,18 @@ public:
     AlignedVector<int64_t> row_ptr;
     AlignedVector<Term> terms;           // columns renumbered
     AlignedVector<float> squared_norms;  // (rows)
-    std::vector<int32_t> features;     // (columns): what each stood for
-    std::vector<int32_t> by_feature;   // (columns): in the order of rising features
-    // the solution of the problem in which every row is a negative: where every label may start from
+    std::vector<int32_t> features;     // (columns): the original feature of each
+    std::vector<int32_t> by_feature;   // (columns): sorted by ascending feature
+    // the solution of the problem in which every row is a negative: labels can start from it
     std::vector<float> start_alpha, start_weights;
 
     GroupRows(int64_t all_rows, int64_t width) : row_place_(all_rows, -1), column_place_(width, -1) {}
 
     int64_t rows() const { return static_cast<int64_t>(squared_norms.size()); }
-    int64_t own_rows() const { return own_rows_; }  // without those that stand a second time
-    int32_t place(int32_t row) const { return row_place_[row]; }  // among the rows; −1 where it takes no part
+    int64_t own_rows() const { return own_rows_; }  // without the rows that appear a second time
+    int32_t place(int32_t row) const { return row_place_[row]; }  // among the rows; −1 if it is not part of the group
 
-    // Gathers the rows of a group, unless they are here already, and solves the all-negative problem.
+    // Copies the rows of a group, unless they are here already, and solves the all-negative problem.
     void gather(const LevelProblem& problem, int64_t group) {
         drop_seconds();
         if (group == group_) return;
@@ -52,7 +52,7 @@ public:
         solve_all_negative(problem);
     }
 
-    // A row of the group once more (a soft target counts both ways); its place.
+    // Adds a row of the group a second time (a soft target counts both ways); returns its place.
     int32_t add_second(int32_t place) {
         for (int64_t j = row_ptr[place]; j < row_ptr[place + 1]; j++) terms.push_back(Term(terms[j]));
         squared_norms.push_back(squared_norms[place]);
@@ -60,8 +60,8 @@ public:
         return static_cast<int32_t>(rows() - 1);
     }
 
-    // The rows in a random order that depends on the parent alone, so that a label's path is the same whoever its
-    // neighbours are. `state` goes on from pass to pass.
+    // The rows in a random order that depends only on the parent, so that a label's result does not depend on its
+    // neighbours. `state` continues from pass to pass.
     uint64_t random_state(const LevelProblem& problem) const {
         return scramble(problem.seed + kRandomStep) + static_cast<uint64_t>(problem.first_group + group_) * kRandomStep;
     }
@@ -106,8 +106,8 @@ private:
         row_ptr.push_back(static_cast<int64_t>(terms.size()));
     }
 
-    // Coordinate descent for one label. Begins at the best point at which all dual variables are equal: what all rows
-    // have in common, above all the bias, would otherwise take many passes to settle.
+    // Coordinate descent for one label. Starts at the best point at which all dual variables are equal: the part that all
+    // rows share, above all the bias, would otherwise need many passes to converge.
     void solve_all_negative(const LevelProblem& problem) {
         const int64_t n = own_rows_;
         const float diagonal = 0.5f / problem.cost_negative;
@@ -125,7 +125,7 @@ private:
             float highest = 0.0f, lowest = 0.0f;
             for (int64_t turn = 0; turn < n; turn++) {
                 const int32_t i = order[turn];
-                if (turn + kAhead < n)  // what rows to come consist of (see ask_ahead in dcd_pass.h)
+                if (turn + kAhead < n)  // prefetches the rows to come (see ask_ahead in dcd_pass.h)
                     for (int64_t j = row_ptr[order[turn + kAhead]]; j < row_ptr[order[turn + kAhead] + 1]; j += 8)
                         prefetch(&terms[j]);
                 float margin = 0.0f;

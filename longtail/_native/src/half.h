@@ -1,5 +1,5 @@
-// 16-bit floats without help from the processor, so that every machine rounds alike.
-// Static, since two instruction sets include it.
+// 16-bit floats computed without processor support, so that every machine rounds in the same way.
+// Static, because two instruction sets include it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct Half {
 };
 
 static inline float to_float(Half half) {
-    // shifted into the place of a 32-bit float, the exponent is short of 112: one product mends that, subnormals too
+    // shifted into the place of a 32-bit float, the exponent is 112 too small: one product corrects that, subnormals too
     const uint32_t magnitude = uint32_t(half.bits & 0x7fffu) << 13, sign = uint32_t(half.bits & 0x8000u) << 16;
     float value;
     std::memcpy(&value, &magnitude, 4);
@@ -24,14 +24,14 @@ static inline float to_float(Half half) {
     return value;
 }
 
-// The nearest, ties to even; what is too large becomes the largest.
+// The nearest value, ties to even; values that are too large become the largest one.
 static inline Half to_half(float value) {
     uint32_t bits;
     std::memcpy(&bits, &value, 4);
     const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
     bits &= 0x7fffffffu;
     if (bits >= 0x477fe000u) return {static_cast<uint16_t>(sign | 0x7bffu)};
-    if (bits < 0x38800000u) {  // subnormal: adding ½ puts the last place of the result in the last of the sum
+    if (bits < 0x38800000u) {  // subnormal: adding ½ aligns the last bit of the result with the last bit of the sum
         float magnitude;
         std::memcpy(&magnitude, &bits, 4);
         magnitude += 0.5f;

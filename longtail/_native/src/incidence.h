@@ -1,4 +1,4 @@
-// Which labels stand at which points, ordered so that rows of a label graph can be counted without those that cannot matter.
+// Which labels each point has, ordered so that rows of a label graph can be counted without irrelevant labels.
 #pragma once
 
 #include "common.h"
@@ -8,13 +8,13 @@
 
 namespace longtail {
 
-// Labels are known by their rank, the most frequent first (ties by lower label). The labels of a point rise in rank, so
-// that whoever asks only for labels of at least some frequency reads the beginning of each point's list and no more.
+// Labels are identified by their rank, the most frequent first (ties by lower label). The labels of a point have
+// ascending ranks, so code that only needs labels of some minimum frequency reads just the beginning of each list.
 struct Incidence {
     std::vector<int32_t> label_of, rank_of;  // by rank; by label
-    std::vector<int64_t> counts, label_ptr;  // by rank: points that have the label, falling; where its places begin
-    std::vector<uint32_t> places;            // of the points of each label in `lists`, rising: no other table stands between
-    std::vector<int32_t> lists;              // of each point: how many labels it has, then their ranks
+    std::vector<int64_t> counts, label_ptr;  // by rank: number of points with the label, descending; where its places start
+    std::vector<uint32_t> places;            // of the points of each label in `lists`, ascending; no other table is needed
+    std::vector<int32_t> lists;              // for each point: its number of labels, then their ranks
 
     // Y (N, L) CSR without values, a label at most once in a row.
     Incidence(const int64_t* ptr, const int32_t* labels, int64_t rows, int64_t width)
@@ -35,14 +35,14 @@ struct Incidence {
         std::vector<int64_t> at(label_ptr.begin(), label_ptr.end() - 1);
         for (int64_t p = 0; p < rows; p++)
             for (int64_t i = ptr[p]; i < ptr[p + 1]; i++) places[at[rank_of[labels[i]]]++] = static_cast<uint32_t>(ptr[p] + p);
-        for (int64_t r = 0; r < width; r++)  // ranks come in order, so they rise in every list
+        for (int64_t r = 0; r < width; r++)  // ranks come in order, so they ascend in every list
             for (int64_t i = label_ptr[r]; i < label_ptr[r + 1]; i++) {
                 int32_t* list = lists.data() + places[i];
                 list[++*list] = static_cast<int32_t>(r);
             }
     }
 
-    // body(list) for the list of each point of a label. Lists lie far apart: those ahead are fetched meanwhile.
+    // Calls body(list) for the list of each point of a label. Lists are far apart in memory, so the next ones are prefetched.
     template <typename Body>
     void for_lists(int32_t rank, Body body) const {
         constexpr int64_t ahead = 8;
@@ -55,7 +55,7 @@ struct Incidence {
 
     int64_t width() const { return static_cast<int64_t>(label_of.size()); }
 
-    // How many labels stand at `least` points or more: they have the ranks below it.
+    // How many labels have at least `least` points: these are the ranks below the result.
     int64_t at_least(int64_t least) const {
         return std::partition_point(counts.begin(), counts.end(), [&](int64_t n) { return n >= least; }) - counts.begin();
     }
@@ -70,18 +70,18 @@ struct Stronger {  // ties by lower label
     bool operator()(const Edge& a, const Edge& b) const { return a.value > b.value || (a.value == b.value && a.label < b.label); }
 };
 
-// What a thread needs to make a row: how often each rank was met, and the edges that come of it. What was met is listed, so
-// that clearing costs no more than counting.
+// Buffers of a thread for making a row: how often each rank was visited, and the resulting edges. Visited ranks are
+// listed, so that clearing costs no more than counting.
 class Workspace {
 public:
     explicit Workspace(int64_t width) : width_(width), count_(width, 0), met_(width + 1), edges_(width), other_(width) {}
 
     void meet(int32_t rank) {
-        met_[met_size_] = rank;  // kept only if new: no branch to mispredict
+        met_[met_size_] = rank;  // kept only if new; avoids a branch
         met_size_ += count_[rank]++ == 0;
     }
 
-    // take(rank, count) for all that was met; the tally is empty afterwards.
+    // Calls take(rank, count) for all visited ranks; afterwards the tally is empty.
     template <typename Take>
     void empty(Take take) {
         for (int64_t i = 0; i < met_size_; i++) {
@@ -101,7 +101,7 @@ public:
         size_ = count;
     }
 
-    // The `count` strongest edges to labels that are `good`; asked best first, so that few are asked about.
+    // The `count` strongest edges to labels that are `good`; the strongest are checked first, so that few are checked.
     template <typename Good>
     void keep_good(int64_t count, Good good) {
         std::sort(edges_.begin(), edges_.begin() + size_, Stronger());
@@ -111,7 +111,7 @@ public:
         size_ = kept;
     }
 
-    // The edges by rising label; there are none afterwards.
+    // Returns the edges by ascending label; afterwards there are none.
     std::vector<Edge> take_row() {
         sort();
         std::vector<Edge> row(edges_.begin(), edges_.begin() + size_);
@@ -124,7 +124,7 @@ private:
     std::vector<int32_t> count_, met_;
     std::vector<Edge> edges_, other_;
 
-    // Long rows digit by digit, which takes a fraction of the time that comparing does.
+    // Sorts long rows digit by digit, which is much faster than comparing.
     void sort() {
         constexpr int bits = 11;
         if (size_ < 512) {
@@ -142,8 +142,8 @@ private:
     }
 };
 
-// make(label, workspace) for each of `labels`, and the rows as CSR arrays. Long rows come first, so that no thread is
-// left with one at the end.
+// Calls make(label, workspace) for each of `labels`, and returns the rows as CSR arrays. Long rows come first, so that
+// no thread is left with one at the end.
 template <typename Make>
 nb::tuple graph_rows(const Incidence& data, In<int32_t> labels, Make make) {
     const int64_t n = labels.shape(0);

@@ -1,6 +1,6 @@
-// Columns out of JSON lines, without a Python object per value. Anything out of the ordinary (bad JSON, a value
-// of another type than asked for, a key that stands twice) makes the call answer None: the caller then goes
-// line by line with a full parser, which names the line and the reason.
+// Reads columns from JSON lines, without a Python object per value. Anything unusual (bad JSON, a value of another type
+// than requested, a duplicate key) makes the call return None: the caller then uses a full parser, line by line, which
+// reports the line and the reason.
 #include "common.h"
 #include "decimal.h"
 #include "unicode.h"
@@ -15,25 +15,25 @@
 namespace longtail {
 namespace {
 
-struct Odd {};  // thrown where the full parser has to look
+struct Odd {};  // thrown if the full parser is needed
 
-struct StringColumn {  // one string a row; length −1 where the field is missing
+struct StringColumn {  // one string per row; length −1 if the field is missing
     std::vector<uint8_t> data;
     std::vector<int64_t> lengths;
 };
 
-struct ValueColumn {  // a list of integers and strings a row; length −1 where the field is missing
+struct ValueColumn {  // a list of integers and strings per row; length −1 if the field is missing
     std::vector<int64_t> lengths, integers;
     std::vector<uint8_t> is_string;
     StringColumn strings;
 };
 
-struct NumberColumn {  // a list of numbers a row; length −1 where the field is missing
+struct NumberColumn {  // a list of numbers per row; length −1 if the field is missing
     std::vector<int64_t> lengths;
     std::vector<double> numbers;
 };
 
-struct IntegerColumn {  // one integer a row; the lowest int64 where the field is missing
+struct IntegerColumn {  // one integer per row; the lowest int64 if the field is missing
     std::vector<int64_t> values;
 };
 constexpr int64_t kMissing = INT64_MIN;
@@ -51,7 +51,7 @@ public:
     std::vector<ValueColumn> values;
     std::vector<NumberColumn> numbers;
     std::vector<IntegerColumn> integers;
-    std::vector<int64_t> lines;  // of each object, counted from 0; blank lines count but hold none
+    std::vector<int64_t> lines;  // line of each object, counted from 0; blank lines count too
 
     void run() {
         if (!valid_utf8(p_, end_)) throw Odd();
@@ -71,7 +71,7 @@ private:
     const std::vector<std::string>&string_names_, &value_names_, &number_names_, &integer_names_;
     std::vector<uint8_t> key_;
 
-    // JSON's white space but the line feed, which ends the row here
+    // JSON's white space except the line feed, which ends the row here
     void blanks() {
         while (p_ < end_ && (*p_ == ' ' || *p_ == '\t' || *p_ == '\r')) p_++;
     }
@@ -180,14 +180,14 @@ private:
 
     int64_t integer() {
         const uint8_t* start = p_;
-        if (number()) throw Odd();  // 1.0 and 1e3 are no integers
+        if (number()) throw Odd();  // 1.0 and 1e3 are not integers
         int64_t value = 0;
         auto end = std::from_chars(reinterpret_cast<const char*>(start), reinterpret_cast<const char*>(p_), value);
         if (end.ec != std::errc() || value == kMissing) throw Odd();
         return value;
     }
 
-    // The number from `start` to p_, infinite where it is too large.
+    // The number from `start` to p_; infinite if it is too large.
     double to_double(const uint8_t* start) const {
         double value = INFINITY;
         parse_number(reinterpret_cast<const char*>(start), reinterpret_cast<const char*>(p_), value);
@@ -200,7 +200,7 @@ private:
         if (p_ == start) throw Odd();
     }
 
-    // Passes over a JSON number; whether it has a fraction or an exponent.
+    // Skips a JSON number; returns whether it has a fraction or an exponent.
     bool number() {
         const uint8_t* start = p_;
         bool real = false, power = false;

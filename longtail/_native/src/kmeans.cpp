@@ -1,4 +1,4 @@
-// Spherical k-means without balance, for wide and shallow trees (Bonsai).
+// Unbalanced spherical k-means, for wide and shallow trees (Bonsai).
 #include "common.h"
 #include "random.h"
 
@@ -7,13 +7,13 @@
 namespace longtail {
 namespace {
 
-constexpr int64_t kSettled = 200;  // a round that moves less than one row in so many is the last
+constexpr int64_t kSettled = 200;  // stop when a round moves fewer than one row in this many
 
 class WideMeans {
 public:
     WideMeans(In<int64_t> ptr, In<int32_t> columns, In<float> values, int64_t width, int64_t k)
         : ptr_(ptr.data()), columns_(columns.data()), values_(values.data()), n_(static_cast<int64_t>(ptr.shape(0)) - 1), k_(k) {
-        std::vector<int32_t> place(width, -1);  // centres are kept for the columns in use only
+        std::vector<int32_t> place(width, -1);  // centres are stored only for the columns in use
         places_.resize(columns.shape(0));
         for (size_t j = 0; j < columns.shape(0); j++) {
             int32_t& own = place[columns_[j]];
@@ -51,7 +51,7 @@ private:
     int64_t n_, k_;
     int32_t used_ = 0;
     std::vector<int32_t> places_;
-    std::vector<float> centres_;  // (columns in use, k): feature-major, a row meets all centres at once
+    std::vector<float> centres_;  // (columns in use, k): feature-major: a row is compared with all centres at once
 
     void add(int64_t row, int64_t centre) {
         for (int64_t j = ptr_[row]; j < ptr_[row + 1]; j++) centres_[int64_t(places_[j]) * k_ + centre] += values_[j];
@@ -74,7 +74,7 @@ private:
             for (int64_t c = 0; c < k_; c++) alike[c] += values_[j] * centre[c];
         }
         const auto best = std::max_element(alike.begin(), alike.end());
-        // a row that is like none, as that of a label without examples, is dealt out, so that these do not pile up
+        // a row similar to no centre (a label without examples) goes to the clusters in turn, so that these do not pile up
         return static_cast<int32_t>(*best > 0.0f ? best - alike.begin() : row % k_);
     }
 

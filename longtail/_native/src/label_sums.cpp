@@ -11,14 +11,14 @@ struct Sum {
     std::vector<float> values;
 };
 
-// A row of X is added up in a table over all columns, one per thread.
+// A row of X is summed in a table over all columns, one per thread.
 struct Table {
     std::vector<float> values;
     std::vector<uint8_t> seen;
     explicit Table(int64_t width) : values(width, 0.0f), seen(width, 0) {}
 };
 
-// X (N, d) CSR; Y (N, L) by label (CSC). CSR arrays of the result (L, d), columns rising.
+// X (N, d) CSR; Y (N, L) by label (CSC). Returns CSR arrays (L, d) with ascending columns.
 nb::tuple label_sums(In<int64_t> x_ptr, In<int32_t> x_columns, In<float> x_values, int64_t width, In<int64_t> y_ptr,
                      In<int32_t> y_rows, In<float> y_values) {
     const int64_t labels = static_cast<int64_t>(y_ptr.shape(0)) - 1;

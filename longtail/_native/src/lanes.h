@@ -1,5 +1,5 @@
 // Eight labels side by side. For the files that are compiled once for AVX2 and once for any machine (simd_*.cpp, and
-// nowhere else): lanes never mix and nothing is contracted to fused operations, so both give the same bits.
+// nowhere else): lanes never mix, and there are no fused operations, so both give the same bits.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The passes of logistic loss (newton.h), compiled like those of newton_pass.h. A sum over the rows is in float32, row
-// by row, but for the bias, to which every row adds: that is summed 256 rows at a time, and these sums in double, as
-// are the products of vectors, 32 columns at a time.
+// The passes of logistic loss (newton.h), compiled like those of newton_pass.h. Sums over the rows are float32, row by
+// row, except for the bias, to which every row adds: it is summed 256 rows at a time, and these sums are added in double.
+// Products of vectors are also summed in double, 32 columns at a time.
 #pragma once
 
 #include "newton_pass.h"
@@ -29,11 +29,11 @@ inline Lanes exp_lanes(Lanes x) {
     y = y * r + all(1.0f / 6.0f);
     y = y * r + all(0.5f);
     y = y * r * r + r + all(1.0f);
-    const Mask power = ((Mask)shifted << 23) + (127 << 23);  // a cast between vectors keeps the bits
+    const Mask power = ((Mask)shifted << 23) + (127 << 23);  // a cast between vector types keeps the bits
     return y * (Lanes)power;
 }
 
-// 1/(1 + e^|z|), from which both the sigmoid of z and its slope follow without loss.
+// 1/(1 + e^|z|), from which the sigmoid of z and its slope follow without loss of precision.
 inline Lanes lesser_sigmoid(Lanes z) {
     const Lanes e = exp_lanes(larger(smaller(z, -z), all(-87.0f)));
     return e / (all(1.0f) + e);
@@ -53,7 +53,7 @@ void sigmoids(const float* values, int64_t n, float* out) {
     for (int l = 0; i + l < n; l++) out[i + l] = last[l];
 }
 
-// From the margins of a row to what it adds to the sums, times its values.
+// From the margins of a row to the factor of its values in the sums.
 template <int V>
 inline void logistic_row(const LogisticPass& pass, int64_t row, int64_t& exception, const int* some_at_point,
                          Lanes* z) {
@@ -106,7 +106,7 @@ void logistic_pass_lanes(const LogisticPass& pass) {
 
 void logistic_pass(const LogisticPass& pass) { LONGTAIL_BY_LANES(pass.lanes, logistic_pass_lanes, pass) }
 
-// body(v, offset) over the columns and groups of lanes, its two results summed up lane by lane.
+// Calls body(v, offset) over the columns and groups of lanes; its two results are summed lane by lane.
 template <int V, typename Body>
 inline void sum_products(const LogisticState& state, Body body) {
     Wide first[V] = {}, second[V] = {};
@@ -123,7 +123,7 @@ inline void sum_products(const LogisticState& state, Body body) {
 }
 
 // With full = vector + sum (a gradient, or the Hessian times the vector): its products with the direction or the
-// vector, whichever the lane needs, and with itself.
+// vector, as the lane requires, and with itself.
 template <int V>
 void logistic_products_lanes(const LogisticState& state) {
     sum_products<V>(state, [&](int v, int64_t i, Lanes& one, Lanes& two) {
@@ -135,8 +135,8 @@ void logistic_products_lanes(const LogisticState& state) {
 
 void logistic_products(const LogisticState& state) { LONGTAIL_BY_LANES(state.lanes, logistic_products_lanes, state) }
 
-// Where taken: the vector becomes the weights, and conjugate gradients start at minus the gradient. Elsewhere one step
-// of them. Then the product of the residual with itself.
+// If taken: the vector becomes the weights, and conjugate gradients start at minus the gradient. Otherwise one step of
+// conjugate gradients. Then the product of the residual with itself.
 template <int V>
 void logistic_update_lanes(const LogisticState& state) {
     sum_products<V>(state, [&](int v, int64_t i, Lanes& one, Lanes&) {

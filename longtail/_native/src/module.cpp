@@ -1,4 +1,4 @@
-// The extension module: what the kernels share, and the binding of each file's functions.
+// The extension module: functions shared by the kernels, and the bindings of each file.
 #include "common.h"
 #include "simd.h"
 

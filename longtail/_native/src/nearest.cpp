@@ -1,11 +1,11 @@
-// Exact nearest neighbours by inner product of sparse rows, over inverted lists; and their votes.
+// Exact nearest neighbours of sparse rows by inner product, over inverted lists; and their votes.
 #include "common.h"
 #include "topk.h"
 
 namespace longtail {
 namespace {
 
-// The k documents with the largest inner product > 0 for each query: (Q, k) numbers and scores, pads −1.
+// The k documents with the largest inner product > 0 for each query: (Q, k) numbers and scores, padded with −1.
 // Lists: for term t the documents documents[list_ptr[t] … list_ptr[t + 1]) with their weights.
 nb::tuple nearest_sparse(In<int64_t> list_ptr, In<int32_t> documents, In<float> weights, int64_t n_documents,
                          In<int64_t> query_ptr, In<int32_t> query_terms, In<float> query_weights, int64_t k) {
@@ -31,7 +31,7 @@ nb::tuple nearest_sparse(In<int64_t> list_ptr, In<int32_t> documents, In<float> 
                     for (int64_t i = begin; i < end; i++) sum[docs[i]] += weight * doc_weights[i];
                     touched += end - begin;
                 }
-                if (touched * 4 < n_documents) {  // few documents: walk the lists again, clearing as we go
+                if (touched * 4 < n_documents) {  // few documents: go through the lists again and clear
                     for (int64_t j = rows[q]; j < rows[q + 1]; j++)
                         for (int64_t i = lists[terms[j]]; i < lists[terms[j] + 1]; i++)
                             if (sum[docs[i]] != 0.0f) {
@@ -49,8 +49,8 @@ nb::tuple nearest_sparse(In<int64_t> list_ptr, In<int32_t> documents, In<float> 
     return nb::make_tuple(found, scores);
 }
 
-// Adds up what voters and direct matches say of each label, and keeps the k best.
-// Row q has voters[q, j] with weights[q, j] (adding up to 1; −1 ends the row), who have labels Y and abstain on the
+// Adds up the votes and direct matches of each label, and keeps the k best.
+// Row q has voters[q, j] with weights[q, j] (adding up to 1; −1 ends the row). They have labels Y and abstain on the
 // labels in `abstain`: score(l) = share·Σ w·y_l / (1 − Σ w·[abstains on l]) + matches[q, j] at its label.
 nb::tuple vote(In2<int32_t> voters, In2<float> weights, In<int64_t> y_ptr, In<int32_t> y_labels, In<float> y_values,
                In<int64_t> abstain_ptr, In<int32_t> abstain_labels, float share, In2<int32_t> matched,
@@ -87,7 +87,7 @@ nb::tuple vote(In2<int32_t> voters, In2<float> weights, In<int64_t> y_ptr, In<in
                         }
                 }
                 for (int32_t label : touched) {
-                    // a label on which (almost) all abstain has no votes to speak of: the bound keeps 0/0 at 0
+                    // if (almost) all voters abstain on a label, it has no votes: the bound keeps 0/0 at 0
                     if (abstentions) {
                         sum[label] /= std::max(1.0f - abstained[label], 1e-3f);
                         abstained[label] = 0.0f;

@@ -10,11 +10,11 @@
 namespace longtail {
 namespace {
 
-constexpr double kLarge = 0.05;  // a group with more than this part of the level's work is shared by all threads
+constexpr double kLarge = 0.05;  // a group with more than this share of the level's work is divided among all threads
 
 using Solve = void (*)(const Group&, LabelQueue&, std::vector<std::vector<Entry>>&);
 
-// Whether two children have the same targets, costs and ignored pairs, and with them the same weights.
+// Whether two children have the same targets, costs and ignored pairs, and therefore the same weights.
 class Alike {
 public:
     explicit Alike(const LevelProblem& problem) : p_(problem) {}
@@ -41,8 +41,8 @@ private:
     const LevelProblem& p_;
 };
 
-// The children of a group to be solved, and for each of the others the one it is alike to. Among labels with one or two
-// positives there are many pairs of those.
+// The children of a group to solve, and for each of the others the identical one it copies. Among labels with one or two
+// positives there are many identical pairs.
 struct Distinct {
     std::vector<int64_t> children;
     std::vector<std::pair<int64_t, int64_t>> copies;  // (to, from)

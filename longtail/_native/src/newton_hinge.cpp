@@ -9,25 +9,25 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kScanned = 512;            // rows of one call of the scan
-constexpr size_t kFewest = 256;              // rows by which a working set may always grow
-constexpr int kRough = 2;                    // rounds that only look for the worst of the missing rows
+constexpr size_t kFewest = 256;              // a working set may always grow by this many rows
+constexpr int kRough = 2;                    // rounds that only add the worst missing rows
 constexpr float kRoughGaps[kRough] = {0.1f, 0.05f};
-constexpr double kRidge = 0.3;               // of what common features would resist if all rows had a say
+constexpr double kRidge = 0.3;               // share of the resistance that common features would have with all rows
 
 struct Missed {
     int32_t row;
     float gap;
 };
 
-// One label on its way.
+// The progress of one label.
 struct Lane {
     int64_t child = -1;  // none
-    std::vector<Exception> rows;    // the working set, rising; ignored pairs stand in it too
-    std::vector<int32_t> columns;   // those of its rows: all others have no weight. The bias comes first
+    std::vector<Exception> rows;    // the working set, ascending; it includes ignored pairs
+    std::vector<int32_t> columns;   // the columns of its rows (all others have no weight); the bias comes first
     std::vector<Missed> missed;     // of the last scan
     double tolerance = 0, gradient = 0;
     int steps = 0, round = 0;
-    bool held = true;  // by a stand-in for the rows outside
+    bool held = true;  // whether a substitute stands for the rows outside
 };
 
 class HingeBlock {
@@ -59,7 +59,7 @@ private:
     const int lanes_;
     std::vector<float> weights_, bounds_;
     std::vector<FoundMargin> found_;
-    std::vector<int32_t> place_;  // of a column among those of the label at hand
+    std::vector<int32_t> place_;  // place of a column among the columns of the current label
     std::vector<double> sum_;
     std::vector<Lane> lane_;
     SmallNewton newton_;
@@ -83,9 +83,9 @@ private:
         return static_cast<double>(group_.rows() - static_cast<int64_t>(lane.rows.size()));
     }
 
-    // Solves the label on its working set and leaves its weights where the scan reads them. All rows outside are stood
-    // in for by one that has nothing but the bias, without which the first few rows would draw it far from the others'
-    // margin. In the first round, with no negatives yet, a penalty stands for the resistance of common features.
+    // Solves the label on its working set and stores its weights where the scan reads them. One substitute row, which has
+    // only the bias, stands for all rows outside; without it the first few rows would draw the bias far from the others'
+    // margin. In the first round, without negatives, a penalty stands for the resistance of common features.
     void solve_working_set(int l) {
         Lane& lane = lane_[l];
         newton_.clear();
@@ -125,7 +125,7 @@ private:
         newton_.negative.push_back(negative);
     }
 
-    // Which rows outside the working sets have a say after all.
+    // Finds the rows outside the working sets that do affect the solution.
     void scan() {
         for (Lane& lane : lane_) lane.missed.clear();
         std::vector<size_t> known(lanes_, 0);
@@ -144,7 +144,7 @@ private:
         }
     }
 
-    // Takes the rows that were missed into the working set, the worst first. False where the label is solved.
+    // Adds the missed rows to the working set, the worst first. Returns false if the label is solved.
     bool grow(int l) {
         Lane& lane = lane_[l];
         if (lane.round++ >= kRough) {
@@ -166,8 +166,8 @@ private:
         return true;
     }
 
-    // Whether the gradient over all rows is short enough: the one over the working set, and what the stand-in and the
-    // rows that were missed make of it.
+    // Whether the gradient over all rows is short enough: the gradient over the working set, corrected for the substitute
+    // row and the missed rows.
     bool solved(const Lane& lane, int l) {
         if (lane.missed.empty() && !lane.held) return lane.gradient <= lane.tolerance;
         const double bias = problem_.bias, cost = 2 * problem_.cost_negative;

@@ -1,6 +1,6 @@
-// Squared hinge by Newton's method on a working set. At the optimum all but a few rows lie beyond the margin of a
-// label and have no say, so each label is solved on the rows that may have one, and a pass over all rows for 48 labels
-// at a time finds those it missed.
+// Squared hinge by Newton's method on a working set. At the optimum, most rows are beyond the margin of a label and do
+// not affect it. So each label is solved on the rows that may affect it, and a pass over all rows, for 48 labels at a
+// time, finds the rows that were missed.
 #pragma once
 
 #include "group.h"

@@ -4,25 +4,25 @@
 namespace longtail {
 namespace {
 
-constexpr double kForcing = 0.3;  // how far the residual of a Newton step is brought down
+constexpr double kForcing = 0.3;  // relative residual at which a Newton step stops
 constexpr int kMostProducts = 250;
-constexpr double kSteepest = 0.5;  // of the slope at the start of a step, what may be left uphill at its end
+constexpr double kSteepest = 0.5;  // a step may end uphill with at most this share of its initial slope
 constexpr int kVectors = 5;
-constexpr int kLanes = 24;  // a pass reads and writes: more would not stay in the cache
+constexpr int kLanes = 24;  // a pass reads and writes: more lanes would not stay in the cache
 
 struct Lane {
     int64_t child = -1;  // none
     std::vector<Exception> rows;
     double tolerance = 0;
-    double squared = 0, enough = 0;  // of the residual: its squared length, and how small that is to get
+    double squared = 0, enough = 0;  // squared length of the residual, and its target
     double slope = 0;                // along the direction, at the weights
-    double step = 1;                 // the part of the direction that is tried
+    double step = 1;                 // the fraction of the direction that is tried
     int steps = 0, products = 0;
-    bool fresh = true;  // at its first point: there was no step that led here
+    bool fresh = true;  // at its first point: no step led here
 };
 
 // The best bias if there were nothing else: min ½b² + positive·log(1 + e^−bx) + negative·log(1 + e^bx), by bisection of
-// the slope, which rises with b.
+// the slope, which increases with b.
 double best_bias(double positive, double negative, double x) {
     double low = -100, high = 100;
     for (int k = 0; k < 60; k++) {
@@ -73,7 +73,7 @@ private:
     int32_t& taken(int l) { return masks_[lanes_ + l]; }
     float& coefficient(int which, int l) { return coefficients_[which * lanes_ + l]; }  // as in state_, from the step
 
-    // Gives the free lanes their next labels. Whether there is anything to do.
+    // Gives the free lanes their next labels. Returns whether there is anything to do.
     bool fill(LabelQueue& queue) {
         bool busy = false, fresh = false;
         for (int l = 0; l < lanes_; l++) {
@@ -95,7 +95,7 @@ private:
         lane.step = 1;
         double positive = 0, negative = problem_.cost_negative * double(group_.rows() - int64_t(lane.rows.size()));
         for (const Exception& row : lane.rows) positive += row.positive, negative += row.negative;
-        // the vector of a free lane is 0 (aim), and the others are set when the first point is taken
+        // the vector of a free lane is 0 (aim); the others are set when the first point is taken
         if (problem_.bias != 0.0f)
             state_.vectors[int64_t(group_.bias_column()) * lanes_ + l] =
                 static_cast<float>(best_bias(positive, negative, problem_.bias));
@@ -103,7 +103,7 @@ private:
         return true;
     }
 
-    // The exceptions of all lanes by rising row, as the pass meets them.
+    // The exceptions of all lanes by ascending row, in the order the pass needs them.
     void order_exceptions() {
         std::vector<int64_t> start(group_.rows() + 1, 0);
         for (const Lane& lane : lane_)
@@ -124,9 +124,9 @@ private:
         for (int l = 0; l < lanes_; l++) sums[l] = static_cast<float>(problem_.bias * bias_sums[l]);
     }
 
-    // After a pass. At a new point: whether to take it, go back some of the way, or be done there. Else the step of
-    // conjugate gradients. A step is judged by the slope at its end alone: the loss is convex, and differences of its
-    // values would drown in rounding long before the slopes do.
+    // After a pass. At a new point: take it, go back part of the way, or finish there. Otherwise: the step of conjugate
+    // gradients. A step is judged only by the slope at its end: the loss is convex, and differences of its values would be
+    // lost in rounding long before the slopes are.
     void judge(int l, std::vector<std::vector<Entry>>& out) {
         Lane& lane = lane_[l];
         taken(l) = 0;
@@ -154,7 +154,7 @@ private:
         }
     }
 
-    // What the next pass is to look at: another product of conjugate gradients, or the point they led to.
+    // What the next pass computes: another product of conjugate gradients, or the point they led to.
     void aim(int l) {
         Lane& lane = lane_[l];
         float of_residual = 0, of_vector = 0, of_weights = 0, of_direction = 0;

@@ -1,6 +1,6 @@
-// Logistic loss by Newton's method with conjugate gradients, for up to 24 labels at a time. Every row has a say in
-// every label, so the labels go over the rows together; but each is at its own point of its own way, and when one is
-// done the next takes its lane.
+// Logistic loss by Newton's method with conjugate gradients, for up to 24 labels at a time. Every row affects every
+// label, so the labels go over the rows together; but each label has its own progress, and when one is done, the next
+// takes its lane.
 #pragma once
 
 #include "group.h"

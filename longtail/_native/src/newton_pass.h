@@ -1,5 +1,5 @@
-// The passes of newton.h, compiled once for AVX2 and once for any machine (lanes.h). They use no inline code from
-// elsewhere, which the linker might take from the AVX2 side. What a lane gets does not depend on how many there are.
+// The passes of newton.h, compiled once for AVX2 and once for any machine (lanes.h). They use no inline code from other
+// files, which the linker might take from the AVX2 side. The result of a lane does not depend on how many there are.
 #pragma once
 
 #include "lanes.h"
@@ -8,7 +8,7 @@
 namespace longtail {
 namespace {
 
-// margin = Σ value · weights of the column, over the row. Two sums side by side keep the adders busy.
+// margin = Σ value · weights of the column, over the row. Two parallel sums keep the adders busy.
 template <int V>
 inline void margins_of(const RowsView& x, const float* weights, int64_t row, Lanes* margin) {
     Lanes even[V], odd[V] = {};
@@ -48,7 +48,7 @@ int64_t scan_margins_lanes(const MarginScan& scan) {
         for (int l = 0; l < 8; l++) some |= any[l];
         if (!some) continue;
         for (int v = 0; v < V; v++)
-            for (int l = 0; l < 8; l++) {  // without a branch: which lane it is cannot be foreseen
+            for (int l = 0; l < 8; l++) {  // without a branch: the lane cannot be predicted
                 scan.found[count] = {static_cast<int32_t>(row), 8 * v + l, margin[v][l]};
                 count -= above[v][l];
             }
@@ -56,7 +56,7 @@ int64_t scan_margins_lanes(const MarginScan& scan) {
     return count;
 }
 
-// Calls the form of a template for so many lanes.
+// Calls the version of a template for this many lanes.
 #define LONGTAIL_BY_LANES(lanes, form, argument)   \
     switch ((lanes) / 8) {                         \
         case 1: return form<1>(argument);          \
@@ -67,7 +67,7 @@ int64_t scan_margins_lanes(const MarginScan& scan) {
         default: return form<6>(argument);         \
     }
 
-// How many were found.
+// Returns how many were found.
 int64_t scan_margins(const MarginScan& scan) { LONGTAIL_BY_LANES(scan.lanes, scan_margins_lanes, scan) }
 
 }  // namespace

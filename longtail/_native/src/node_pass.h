@@ -1,4 +1,4 @@
-// Reading the records of a level (level.h). Included once for each instruction set; all of it is private to the file.
+// Reads the records of a level (level.h). Included once for each instruction set; everything is private to the file.
 #pragma once
 
 #include "level.h"
@@ -21,7 +21,7 @@ inline T load(const uint8_t* at, int64_t i = 0) {
 
 inline float weight_of(float stored) { return stored; }
 inline float weight_of(Half stored) { return to_float(stored); }
-// q·|q|, times the scale of the child: most weights are far smaller than the largest, and so get finer steps
+// q·|q|, times the scale of the child: most weights are far smaller than the largest, so they get finer steps
 inline float weight_of(int8_t stored) {
     const int16_t wide = stored;
     return static_cast<float>(static_cast<int16_t>(wide * (wide < 0 ? -wide : wide)));
@@ -52,7 +52,7 @@ template <typename Child>
 inline int64_t bytes_before(const Entries& entries, const uint8_t* counts, int64_t slot) {
     int64_t bytes = 0, s = 0;
 #if defined(__SSE2__)
-    if (sizeof(Child) == 1) {  // eight at a time: a loop whose length nobody can foresee costs more than its work
+    if (sizeof(Child) == 1) {  // eight at a time: a loop of unpredictable length costs more than its work
         const auto all = [](int64_t value) { return _mm_set1_epi16(static_cast<int16_t>(value)); };
         const __m128i pair = all(entries.pair), weight = all(entries.weight), bits = all(entries.bits), row = all(entries.row);
         const __m128i numbers = _mm_set_epi16(7, 6, 5, 4, 3, 2, 1, 0), one = _mm_set1_epi16(1);
@@ -75,8 +75,8 @@ inline int64_t bytes_before(const Entries& entries, const uint8_t* counts, int64
     return bytes;
 }
 
-// margins[c] += value · weight for a row of children. Goes over the end to a multiple of 8: there is room, and what comes of
-// it is not read.
+// margins[c] += value · weight for a row of children. Goes past the end to a multiple of 8: there is space, and the extra
+// values are not used.
 template <typename Weight>
 inline void add_row(const uint8_t* at, int64_t children, float value, float* __restrict margins) {
     for (int64_t c = 0; c < children; c += 8)
@@ -93,7 +93,7 @@ inline void add_bits(const uint8_t* bits, int64_t children, float value, float* 
 }
 
 #if defined(__AVX2__)
-// For each byte of bits: which of the weights that stand packed goes to each of eight lanes; 0x80 makes it 0.
+// For each byte of bits: which of the packed weights goes to each of eight lanes; 0x80 gives 0.
 struct Spread {
     uint8_t lanes[256][8];
 };

@@ -19,7 +19,7 @@ struct Sizes {
     std::vector<int64_t> bucket_ptr, data_ptr;
 };
 
-// The distinct features of a parent, with how often each occurs; a table over all features per thread.
+// The distinct features of a parent, with how often each occurs; one table over all features per thread.
 class Counter {
 public:
     explicit Counter(int64_t width) : count(width, 0) {}
@@ -54,7 +54,7 @@ int shift_for(const Mix& mix, int64_t slots) {
     return shift;
 }
 
-// The slots of a parent, bucket by bucket: `each(bucket, first, last)` for all that hold any; `seen` is put in that order.
+// The slots of a parent, bucket by bucket: calls `each(bucket, first, last)` for all that are not empty; sorts `seen` so.
 template <typename Each>
 void each_bucket(Counter& counter, const Mix& mix, int shift, Each each) {
     const size_t buckets = size_t(1) << (mix.bits - shift);
@@ -64,7 +64,7 @@ void each_bucket(Counter& counter, const Mix& mix, int shift, Each each) {
     counter.ordered.resize(counter.seen.size());
     for (int32_t feature : counter.seen) counter.ordered[counter.starts[mixed(mix, feature) >> shift]++] = feature;
     counter.seen.swap(counter.ordered);
-    for (size_t b = 0, first = 0; b < buckets; first = counter.starts[b++])  // a start has moved on to the next one's
+    for (size_t b = 0, first = 0; b < buckets; first = counter.starts[b++])  // each start has moved to the start of the next
         if (first < counter.starts[b]) {
             check(counter.starts[b] - first < (1u << 16), "a bucket of a level has more than 65,535 features");
             each(static_cast<uint32_t>(b), first, size_t(counter.starts[b]));
@@ -163,7 +163,7 @@ private:
                 const Child stored = static_cast<Child>(count - 1);
                 std::memcpy(record + 2 + (shift > 16 ? 4 : 2) * n + number * int64_t(sizeof(Child)), &stored, sizeof(Child));
                 slots[i] = {data + entry, count, 0};
-                counter.count[counter.seen[i]] = static_cast<uint32_t>(i);  // from here on: the slot
+                counter.count[counter.seen[i]] = static_cast<uint32_t>(i);  // from here on, the slot
                 entry += entry_bytes(own, count);
             }
             begin += aligned(entry - begin);
@@ -208,7 +208,7 @@ nb::tuple pack_as(const Source& source, int64_t parents, int64_t width, const st
         }
         arrays = Packer<Child, int8_t>(source, parents, width).pack([scale](float w, int64_t c) {
             const long root = scale[c] > 0.0f ? std::lround(std::sqrt(std::fabs(w) / scale[c])) : 0;
-            const long held = std::min(root, 127l);  // a scale near 0 is too coarse for what it was made of
+            const long held = std::min(root, 127l);  // a scale near 0 is too coarse
             return static_cast<int8_t>(w < 0.0f ? -held : held);
         });
     }
@@ -216,7 +216,7 @@ nb::tuple pack_as(const Source& source, int64_t parents, int64_t width, const st
     return nb::make_tuple(arrays, scales, sizeof(Child), bytes);
 }
 
-// Weights by child (CSC arrays; features below `width`) as the arrays of a Level: (those of Packer::pack), scales, bytes of
+// Weights by child (CSC arrays; features below `width`) as the arrays of a Level: those of Packer::pack, scales, bytes of
 // a child's number, bytes of a weight.
 nb::tuple pack_level(In<int64_t> child_ptr, In<int64_t> weight_ptr, In<int32_t> features, In<float> weights, int64_t width,
                      const std::string& kind) {

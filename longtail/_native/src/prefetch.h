@@ -1,11 +1,11 @@
-// Asking for memory ahead of its use.
+// Prefetching: loading memory before it is needed.
 #pragma once
 
 namespace longtail {
 namespace {
 
-// Always inlined, as whatever calls it should be: GCC takes a function that only prefetches as one that does nothing, and
-// drops calls of it.
+// Always inlined, and so should be its callers: GCC treats a function that only prefetches as one without effect, and
+// drops calls to it.
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((always_inline)) inline void prefetch(const void* address) { __builtin_prefetch(address); }
 #else

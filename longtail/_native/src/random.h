@@ -1,4 +1,4 @@
-// A small generator whose stream is a function of its seed alone, on every machine.
+// A small generator whose stream depends only on its seed, on every machine.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace longtail {
 
 constexpr uint64_t kRandomStep = 0x9E3779B97F4A7C15ull;
 
-// SplitMix64: scrambles a counter; next_random walks one.
+// SplitMix64: scrambles a counter; next_random increments one.
 inline uint64_t scramble(uint64_t z) {
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ z >> 27) * 0x94D049BB133111EBull;

@@ -1,4 +1,4 @@
-// Top-k selection and look-ups in sorted sparse rows: what rankings and metrics are made of.
+// Top-k selection, and look-ups in sorted sparse rows, for rankings and metrics.
 #include "common.h"
 #include "simd.h"
 #include "topk.h"
@@ -9,7 +9,7 @@
 namespace longtail {
 namespace {
 
-// The k best entries of each CSR row: labels (N, k), −1 where a row has fewer, and their scores.
+// The k best entries of each CSR row: labels (N, k), padded with −1, and their scores.
 nb::tuple top_k_sparse(In<int64_t> indptr, In<int32_t> indices, In<float> data, int64_t k) {
     const int64_t n = static_cast<int64_t>(indptr.shape(0)) - 1;
     auto labels = new_numpy<int32_t>({size_t(n), size_t(k)});
@@ -49,7 +49,7 @@ nb::tuple top_k_dense(In2<float> values, int64_t k) {
     return nb::make_tuple(labels, scores);
 }
 
-// For each picked label (N, k) the value stored at (row, label), 0 where there is none or the pick is −1.
+// For each picked label (N, k) the value stored at (row, label); 0 if there is none or the pick is −1.
 // Columns must be sorted within rows.
 Out<float> pick(In<int64_t> indptr, In<int32_t> indices, In<float> data, In2<int32_t> picks) {
     const int64_t n = picks.shape(0), k = picks.shape(1);
@@ -64,7 +64,7 @@ Out<float> pick(In<int64_t> indptr, In<int32_t> indices, In<float> data, In2<int
         nb::gil_scoped_release nogil;
         parallel_for(n, std::max<int64_t>(1, 65536 / std::max<int64_t>(k, 16)), [&](int64_t row) {
             const int32_t *begin = idx + ptr[row], *end = idx + ptr[row + 1];
-            uint64_t ends = 0;  // the last six bits that occur: most picks of a short row are told by them not to be there
+            uint64_t ends = 0;  // the last six bits that occur: they rule out most picks in a short row
             if (end - begin < k)
                 for (const int32_t* at = begin; at < end; at++) ends |= uint64_t(1) << (*at & 63);
             else
@@ -82,8 +82,8 @@ Out<float> pick(In<int64_t> indptr, In<int32_t> indices, In<float> data, In2<int
     return found;
 }
 
-// Replaces the pads of a ranking (N, k), in place, by the labels of `order` that the row does not hold. Their scores are
-// lowered where needed, so that a row stays best first, ties by lower index.
+// Replaces the padding of a ranking (N, k), in place, by labels of `order` that the row does not have. Their scores are
+// lowered if needed, so that a row stays sorted best first, ties by lower index.
 void fill(nb::ndarray<int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> labels,
           nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> scores, In<int32_t> order, In<float> order_scores,
           int64_t width) {

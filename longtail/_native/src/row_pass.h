@@ -1,5 +1,5 @@
-// What dense rows of a table are read and moved by, compiled like the passes of lanes.h: products of one vector with many
-// rows, and a step of Adam. Sums are over eight lanes four times over, added up in a fixed order.
+// Reading and updating dense rows of a table, compiled like the passes of lanes.h: products of one vector with many rows,
+// and a step of Adam. Sums use four groups of eight lanes, added in a fixed order.
 #pragma once
 
 #include "lanes.h"
@@ -15,7 +15,7 @@ namespace {
 
 inline float added_up(Lanes a) { return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7])); }
 
-// Exact to the last bit in either form.
+// Exact to the last bit in both versions.
 inline Lanes roots(Lanes a) {
 #if defined(__AVX2__)
     return (Lanes)_mm256_sqrt_ps((__m256)a);
@@ -41,7 +41,7 @@ __attribute__((always_inline)) inline void ask_for(const float* row, int64_t d) 
 }
 
 void row_dots(const float* x, const float* table, int64_t d, const int64_t* rows, int64_t n, float* out) {
-    constexpr int64_t ahead = 4;  // rows lie anywhere in the table: they are asked for some time before they are read
+    constexpr int64_t ahead = 4;  // rows are anywhere in the table, so they are prefetched
     for (int64_t i = 0; i < n; i++) {
         if (i + ahead < n && rows[i + ahead] >= 0) ask_for(table + rows[i + ahead] * d, d);
         out[i] = rows[i] < 0 ? 0.0f : dot(x, table + rows[i] * d, d);

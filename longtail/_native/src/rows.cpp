@@ -1,4 +1,4 @@
-// Rows of dense tables, of which few are asked for at a time: products with them, and a step of Adam.
+// Dense tables of which only a few rows are used at a time: products with them, and a step of Adam.
 #include "rows.h"
 
 #include "common.h"
@@ -20,7 +20,7 @@ Out<float> dots(In2<float> x, In2<float> table, In2<int64_t> rows) {
     const int64_t* wanted = rows.data();
     {
         nb::gil_scoped_release nogil;
-        constexpr int64_t part = 512;  // rows of a piece of work
+        constexpr int64_t part = 512;  // rows per work item
         const int64_t parts = (C + part - 1) / part;
         parallel_for(B * parts, 4, [&](int64_t i) {
             const int64_t b = i / parts, first = b * C + (i % parts) * part, last = std::min((b + 1) * C, first + part);
@@ -31,7 +31,7 @@ Out<float> dots(In2<float> x, In2<float> table, In2<int64_t> rows) {
     return made;
 }
 
-// A step of Adam for the rows `ids`, each there once, in place.
+// A step of Adam for the rows `ids`, all different, in place.
 void adam_rows(Table weight, Table first, Table second, In<int64_t> ids, In2<float> grad, float part1, float beta2,
                float part2, float scale, float eps, float rate) {
     const int64_t U = ids.shape(0), n = weight.shape(0), d = weight.shape(1);
@@ -58,7 +58,7 @@ void adam_rows(Table weight, Table first, Table second, In<int64_t> ids, In2<flo
 
 void bind_rows(nb::module_& m) {
     m.def("dots", &dots);
-    // written to: what would have to be converted first is refused
+    // these arrays are written to, so arrays that would have to be converted first are refused
     m.def("adam_rows", &adam_rows, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(),
           nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
 }

@@ -1,4 +1,4 @@
-// Rows of dense tables (rows.cpp), of which a step touches few.
+// Dense tables (rows.cpp) of which a training step uses only a few rows.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The vector kernels, in an AVX2 and a portable form; `simd()` is the one chosen for this process.
+// The vector kernels, in an AVX2 and a portable version; `simd()` is the one chosen for this process.
 #pragma once
 
 #include "dcd.h"
@@ -12,20 +12,20 @@ namespace longtail {
 
 struct Simd {
     const char* name;
-    // Writes the positions i < n with values[i] > bound to `out` (room for n) and returns how many.
+    // Writes the positions i < n with values[i] > bound to `out` (space for n) and returns how many.
     int64_t (*positions_above)(const float* values, int64_t n, float bound, int32_t* out);
     // One pass of dual coordinate descent over sibling labels.
     void (*dcd_pass)(const DcdBlock& block);
-    // The margins above a bound, of rows against several labels; how many.
+    // Finds margins above a bound, of rows against several labels; returns how many.
     int64_t (*scan_margins)(const MarginScan& scan);
     // 1/(1 + e^−value).
     void (*sigmoids)(const float* values, int64_t n, float* out);
-    // Newton's method for logistic loss: a pass over the rows, and what it does to its vectors.
+    // Newton's method for logistic loss: a pass over the rows, and the operations on its vectors.
     void (*logistic_pass)(const LogisticPass& pass);
     void (*logistic_products)(const LogisticState& state);
     void (*logistic_update)(const LogisticState& state);
     void (*logistic_next)(const LogisticState& state);
-    // Reading the weights of a level, by the bytes of a child's number and then of a weight: 1, 2, 4.
+    // Reads the weights of a level, by the bytes of a child's number and then of a weight: 1, 2, 4.
     const NodeKernels (*node)[3];
     // x · table[rows[i]] for n rows of d numbers; 0 for −1.
     void (*row_dots)(const float* x, const float* table, int64_t d, const int64_t* rows, int64_t n, float* out);
@@ -35,6 +35,6 @@ struct Simd {
 
 const Simd& simd();
 extern const Simd portable_simd;
-extern const Simd* const avx2_simd;  // null where the compiler could not make it
+extern const Simd* const avx2_simd;  // null if the compiler could not build it
 
 }  // namespace longtail

@@ -1,5 +1,5 @@
-// Compiled for AVX2 and FMA (CMakeLists.txt); nothing here may run before simd_portable.cpp has looked at
-// the processor, so this file includes no inline code that others share.
+// Compiled for AVX2 and FMA (CMakeLists.txt). Nothing here may run before simd_portable.cpp has checked the processor,
+// so this file includes no inline code that other files use.
 #include "simd.h"
 #include "dcd_pass.h"
 #include "logistic_pass.h"

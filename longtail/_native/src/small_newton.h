@@ -1,6 +1,6 @@
 // Newton's method with conjugate gradients (Lin, Weng and Keerthi 2008; a line search in place of the trust region) for
 // one label and the rows of its working set: min ½ Σ ridge·w² + Σ positive·max(0, 1 − m)² + negative·max(0, 1 + m)².
-// The problem is small and in the cache, so everything is in double, and one after the other.
+// The problem is small and in the cache, so everything is computed in double and sequentially.
 #pragma once
 
 #include <cmath>
@@ -28,8 +28,8 @@ public:
         weights.clear();
     }
 
-    // Moves the weights until the gradient is no longer than `tolerance` or `steps` are used up; takes off `steps` what
-    // it used. Returns the length of the gradient.
+    // Changes the weights until the gradient is no longer than `tolerance` or `steps` are used up; subtracts the steps it
+    // used from `steps`. Returns the length of the gradient.
     double solve(double tolerance, int& steps) {
         const int64_t n = rows();
         margins_.resize(n);
@@ -44,16 +44,16 @@ public:
     }
 
 private:
-    static constexpr double kForcing = 0.1;  // how far the residual of a Newton step is brought down
+    static constexpr double kForcing = 0.1;  // relative residual at which a Newton step stops
     static constexpr int kMostProducts = 250;
     std::vector<double> margins_, ahead_, gradient_, direction_, residual_, search_, image_;
-    std::vector<int32_t> active_;    // rows that have a say
-    std::vector<double> curvature_;  // of each of them
+    std::vector<int32_t> active_;    // rows that affect the gradient
+    std::vector<double> curvature_;  // curvature of each active row
 
     int64_t rows() const { return static_cast<int64_t>(ptr.size()) - 1; }
 
     double product(int64_t row, const std::vector<double>& vector) const {
-        double sum[4] = {};  // side by side, so that an addition need not wait for the one before
+        double sum[4] = {};  // four parallel sums, so that no addition waits for the previous one
         const int64_t end = ptr[row + 1];
         int64_t j = ptr[row];
         for (; j + 4 <= end; j += 4)
@@ -66,7 +66,7 @@ private:
         for (int64_t j = ptr[row]; j < ptr[row + 1]; j++) vector[columns[j]] += scale * values[j];
     }
 
-    // The gradient, its squared length, and the rows that have a say in it.
+    // The gradient, its squared length, and the rows that affect it.
     double find_gradient() {
         const size_t width = weights.size();
         gradient_.resize(width);
@@ -110,8 +110,8 @@ private:
         }
     }
 
-    // To the lowest point along the direction: the root of a rising, piecewise linear slope, by Newton's method between
-    // bounds. False where the direction leads nowhere any more.
+    // Goes to the lowest point along the direction: the root of an increasing, piecewise linear slope, by Newton's method
+    // between bounds. Returns false if the direction brings no more improvement.
     bool move() {
         const int64_t n = rows();
         ahead_.resize(n);

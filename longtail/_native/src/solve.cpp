@@ -6,16 +6,16 @@
 namespace longtail {
 namespace {
 
-constexpr int64_t kWidest = 48;  // labels solved together: more gain nothing, and wait for the slowest of them
+constexpr int64_t kWidest = 48;  // labels solved together: with more, there is no gain, and all wait for the slowest
 
-// What a thread keeps between tasks.
+// Buffers that a thread reuses between tasks.
 struct Scratch {
     GroupRows rows;
     DcdBuffers buffers;
     Scratch(int64_t all_rows, int64_t width) : rows(all_rows, width) {}
 };
 
-// The weights of some labels, pruned, by rising feature: of those whose lane is marked in `which`.
+// The pruned weights of some labels by ascending feature: those whose lane is marked in `which`.
 void keep(const LevelProblem& problem, const GroupRows& rows, const std::vector<int64_t>& children, const std::vector<float>& which,
           int lanes, const float* weights, std::vector<std::vector<Entry>>& out) {
     for (int32_t column : rows.by_feature) {
@@ -42,7 +42,7 @@ std::vector<Task> make_tasks(const LevelProblem& problem, int64_t groups) {
         total += values * (problem.child_ptr[g + 1] - problem.child_ptr[g]);
     }
     for (int64_t g = 0; g < groups; g++) {
-        // a parent that is much of the whole level is cut, so that several threads can share it
+        // a parent with a large part of the level's work is divided, so that several threads can share it
         const int64_t children = problem.child_ptr[g + 1] - problem.child_ptr[g];
         const int64_t parts = std::max<int64_t>((children + kWidest - 1) / kWidest, int64_t(8 * work[g] * children / total));
         const int64_t width = std::min(kWidest, (children / std::max<int64_t>(parts, 1) + 8) / 8 * 8);

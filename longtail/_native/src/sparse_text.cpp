@@ -1,6 +1,6 @@
-// The sparse text of the Extreme Classification Repository: rows of "index:value", with or without a list of
-// label indices in front, read and written. A row with something odd in it comes out empty, and beside it the
-// place and the reason, so that the caller can name them.
+// The sparse text of the Extreme Classification Repository: rows of "index:value", with or without a list of label
+// indices in front, read and written. A row with an error is returned empty, together with the place and the reason, so
+// that the caller can report them.
 #include "common.h"
 #include "decimal.h"
 
@@ -11,7 +11,7 @@
 namespace longtail {
 namespace {
 
-enum Reason : int64_t {  // the numbers are those of longtail.data.parse.sparse_text
+enum Reason : int64_t {  // the same numbers as in longtail.data.parse.sparse_text
     kGood = 0,
     kNotAnIndex = 1,
     kOutside = 2,
@@ -20,7 +20,7 @@ enum Reason : int64_t {  // the numbers are those of longtail.data.parse.sparse_
     kNotFinite = 5,
     kGarbage = 6,
     kNotAWeight = 7,
-    kNotALabel = 8,  // 1 and 2, in the list in front
+    kNotALabel = 8,  // like 1 and 2, in the label list in front
     kLabelOutside = 9,
 };
 
@@ -37,10 +37,10 @@ public:
     Parser(const char* data, int64_t labels, int64_t columns, bool weights)
         : data_(data), labels_(labels), columns_(columns), weights_(weights) {}
 
-    std::vector<int64_t> label_lengths, lengths, bad;  // bad: row, reason, start, stop of each odd row
+    std::vector<int64_t> label_lengths, lengths, bad;  // bad: row, reason, start, stop of each bad row
     std::vector<int32_t> label_indices, indices;
     std::vector<float> values;
-    std::vector<int64_t> merged = {0, -1, 0, -1};  // labels, features that stood twice: how many, first row
+    std::vector<int64_t> merged = {0, -1, 0, -1};  // duplicate labels, duplicate features: how many, first row
 
     void run(const char* p, const char* end) {
         indices.reserve((end - p) / 8);
@@ -84,7 +84,7 @@ private:
         lengths.push_back(indices.size() - before);
     }
 
-    // "3,1,4" up to a blank. A row that begins with a blank, or with a pair, has no labels.
+    // "3,1,4" up to a blank. A row that starts with a blank, or with a pair, has no labels.
     Odd label_list(const char*& p, const char* end, bool& rising) {
         const char* start = p;
         while (p < end && !is_blank(*p)) {
@@ -159,7 +159,7 @@ private:
         label_indices.erase(last, label_indices.end());
     }
 
-    // Sorts the pairs of a row; of weights that stand twice the largest stays, of features the sum.
+    // Sorts the pairs of a row; of duplicate weights the largest is used, duplicate features are summed.
     Reason sort_pairs(size_t before, int64_t row) {
         const size_t n = indices.size() - before;
         row_indices_.assign(indices.begin() + before, indices.end());
@@ -212,7 +212,7 @@ void append_index(std::string& out, int32_t index) {
     out.append(digits, std::to_chars(digits, digits + sizeof digits, index).ptr);
 }
 
-// The shortest digits that read back as the same float, where the standard library has them.
+// The shortest digits that read back as the same float, if the standard library supports it.
 void append_float(std::string& out, float value) {
     char digits[32];
 #if defined(__cpp_lib_to_chars)
@@ -224,7 +224,7 @@ void append_float(std::string& out, float value) {
 #endif
 }
 
-// Rows first … last - 1 of a CSR matrix as text; with `has_labels` those of a second one in front.
+// Rows first … last - 1 of a CSR matrix as text; with `has_labels`, the rows of a second matrix in front.
 nb::bytes sparse_lines(In<int64_t> indptr, In<int32_t> indices, In<float> values, In<int64_t> label_indptr,
                        In<int32_t> label_indices, bool has_labels, int64_t first, int64_t last) {
     const int64_t rows = static_cast<int64_t>(indptr.shape(0)) - 1;

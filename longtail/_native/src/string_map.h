@@ -1,5 +1,5 @@
-// Strings, and pairs of numbers, to dense numbers in order of first appearance. Open addressing; a string of up to
-// eight bytes, as most words are, is compared inside its slot and costs one look at memory.
+// Maps strings, and pairs of numbers, to dense numbers in order of first appearance. Open addressing; a string of up to
+// eight bytes, like most words, is compared inside its slot and needs one memory access.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace longtail {
 
-// Bytes in the order of a little-endian machine, so that hashes are the same on every one.
+// Bytes in the order of a little-endian machine, so that hashes are the same on every machine.
 inline uint64_t in_order(uint64_t word) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     return __builtin_bswap64(word);
@@ -24,8 +24,8 @@ inline uint64_t load_ordered8(const char* p) {
     return in_order(word);
 }
 
-// Up to eight bytes as one number, the first lowest, without a look behind them: loads that overlap agree where
-// they do.
+// Up to eight bytes as one number, the first lowest, without reading after them: overlapping loads agree where they
+// overlap.
 inline uint64_t pack_short(const char* p, size_t size) {
     if (size == 8) return load_ordered8(p);
     const auto byte = [p](size_t i) { return static_cast<uint64_t>(static_cast<uint8_t>(p[i])); };
@@ -45,7 +45,7 @@ inline uint64_t scramble(uint64_t h) {
     return h ^ h >> 32;
 }
 
-// What stands for a string in a slot: its bytes where eight hold them, else a hash.
+// The representation of a string in a slot: its bytes if there are at most eight, else a hash.
 inline uint64_t tag_of(std::string_view text) {
     const char* p = text.data();
     size_t left = text.size();
@@ -61,7 +61,7 @@ inline uint64_t tag_of(std::string_view text) {
 inline uint64_t hash_tag(uint64_t tag, size_t size) { return scramble(tag ^ size * 0xC2B2AE3D27D4EB4Full); }
 inline uint64_t hash_string(std::string_view text) { return hash_tag(tag_of(text), text.size()); }
 
-// Where in a table of 2^(64 − shift) slots a search begins: one multiplication, whose top bits hang on all others.
+// Where in a table of 2^(64 − shift) slots a search starts: one multiplication, whose top bits depend on all others.
 inline size_t first_slot(uint64_t key, int shift) {
     key ^= key >> 32;
     return static_cast<size_t>(key * 0x9E3779B97F4A7C15ull >> shift);
@@ -95,7 +95,7 @@ public:
         return id;
     }
 
-    // Keeps the strings and their numbers, but nothing can be found or added any more.
+    // Keeps the strings and their numbers, but nothing can be found or added afterwards.
     void seal() { std::vector<Slot>().swap(slots_); }
 
 private:
@@ -170,7 +170,7 @@ private:
     int shift_ = 64 - 8;
     std::vector<uint64_t> keys_;
 
-    // halves multiplied apart, since the numbers in a pair are small and close to each other
+    // the halves are multiplied separately, since the numbers in a pair are small and close to each other
     size_t begin(uint64_t key) const { return first_slot(key * 0xFF51AFD7ED558CCDull, shift_); }
 
     size_t locate(uint64_t key) const {

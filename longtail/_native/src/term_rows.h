@@ -1,5 +1,5 @@
-// Rows of term counts, made in blocks of texts. Blocks are cut by the size of the texts and joined in order, so the
-// outcome is the same for any number of threads.
+// Rows of term counts, made in blocks of texts. Blocks are divided by the size of the texts and joined in order, so the
+// result is the same for any number of threads.
 #pragma once
 
 #include "common.h"
@@ -9,10 +9,10 @@ namespace longtail {
 
 struct Rows {
     std::vector<Count> counts;
-    std::vector<int64_t> ends;  // of each row, in counts
+    std::vector<int64_t> ends;  // end of each row, in counts
 };
 
-// Where blocks begin: texts of about `bytes` in each, and one place more for the end.
+// Where blocks start: each has texts of about `bytes`; plus one more value for the end.
 inline std::vector<int64_t> cut_blocks(const int64_t* offsets, int64_t n, int64_t bytes) {
     std::vector<int64_t> starts{0};
     for (int64_t row = 0; row < n; row++)
@@ -22,7 +22,7 @@ inline std::vector<int64_t> cut_blocks(const int64_t* offsets, int64_t n, int64_
     return starts;
 }
 
-// Gives each count of some rows the number final(number) and drops what has none (−1).
+// Replaces the number of each count in some rows by final(number), and drops counts without one (−1).
 template <typename Final>
 void renumber(Rows& rows, Final final) {
     int64_t at = 0, out = 0;

@@ -1,4 +1,4 @@
-// Texts to term counts: with a vocabulary made from them, with a finished one, or with hashed terms.
+// From texts to term counts: with a vocabulary built from them, with a finished one, or with hashed terms.
 #include "text.h"
 #include "vocabulary.h"
 #include "weigh.h"
@@ -9,8 +9,8 @@
 namespace longtail {
 namespace {
 
-constexpr int64_t kFitBytes = 1 << 20;    // texts of a block that has a vocabulary of its own
-constexpr int64_t kCountBytes = 1 << 18;  // texts of a block that is only counted
+constexpr int64_t kFitBytes = 1 << 20;    // size of the texts in a block with its own vocabulary
+constexpr int64_t kCountBytes = 1 << 18;  // size of the texts in a block that is only counted
 
 // Counts the terms of the texts first … last − 1.
 template <typename Source, typename Row>
@@ -64,11 +64,11 @@ nb::tuple fit_terms(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, 
                           sum(words));
 }
 
-// A term's number is its hash, cut to so many buckets: the same on every machine.
+// A term's number is its hash, reduced to the number of buckets: the same on every machine.
 struct Hashed {
     using Node = uint64_t;
     uint64_t buckets;
-    const uint8_t* kept = nullptr;  // of each bucket; none: all are
+    const uint8_t* kept = nullptr;  // one flag per bucket; null: all are kept
 
     Node word(std::string_view text, uint64_t tag) const { return hash_tag(tag, text.size()); }
     Node extend(Node prefix, Node word, int) const { return scramble(prefix + 0x9E3779B97F4A7C15ull) ^ word; }
@@ -86,7 +86,7 @@ void check_buckets(int64_t buckets) {
     check(buckets >= 1 && buckets < (int64_t(1) << 31), "terms: buckets out of range");
 }
 
-// In how many texts each bucket stands, 0 for those that are dropped, and the counts.
+// In how many texts each bucket occurs (0 for dropped buckets), and the counts.
 nb::tuple fit_hashed(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled, In<uint8_t> new_data,
                      In<int64_t> new_offsets, int least, int most, int char_least, int char_most, bool within,
                      int64_t buckets, int64_t min_texts, int64_t max_texts) {
@@ -101,7 +101,7 @@ nb::tuple fit_hashed(In<uint8_t> data, In<int64_t> offsets, In<int64_t> spelled,
     int64_t* with = texts_with.data();
     {
         nb::gil_scoped_release nogil;
-        std::vector<std::atomic<int32_t>> seen(buckets);  // sums of whole numbers: the order does not matter
+        std::vector<std::atomic<int32_t>> seen(buckets);  // sums of integers: the order does not matter
         parallel_for(static_cast<int64_t>(rows.size()), 1, [&](int64_t b) {
             Hashed source{static_cast<uint64_t>(buckets)};
             Analyser<Hashed> analyser(terms, source);
@@ -130,7 +130,7 @@ struct Known {
     using Node = int32_t;
     StringMap words, grams;
     PairMap longer[kMostWords - 1];
-    std::vector<int32_t> term_of[kMostWords];  // of each n-gram; −1 if others only begin or end with it
+    std::vector<int32_t> term_of[kMostWords];  // of each n-gram; −1 if it is only the start or end of others
     int64_t first_gram = 0;
 
     Node word(std::string_view text, uint64_t tag) const { return static_cast<Node>(words.find(text, tag)); }
@@ -163,7 +163,7 @@ struct Known {
     }
 };
 
-// Counts of the terms of texts, or (idf given) rows of TF-IDF.
+// Counts of the terms of texts, or (with idf) rows of TF-IDF.
 template <typename Source>
 nb::tuple count_terms(const Terms& terms, const Source& source, int64_t bound, const SpelledTexts& texts,
                       const In<float>* idf = nullptr, bool sublinear = false) {

@@ -33,7 +33,7 @@ nb::tuple gather_texts(In<uint8_t> data, In<int64_t> offsets, In<int64_t> rows) 
     auto new_offsets = new_numpy<int64_t>({size_t(m + 1)});
     int64_t* out_cut = new_offsets.data();
     out_cut[0] = 0;
-    for (int64_t i = 0; i < m; i++) {  // only the texts that are wanted are looked at: they may be few of many
+    for (int64_t i = 0; i < m; i++) {  // only the requested texts are checked: they may be few of many
         check(want[i] >= 0 && want[i] < n, "texts: row out of range");
         const int64_t start = cut[want[i]], stop = cut[want[i] + 1];
         check(start >= 0 && start <= stop && stop <= size, "texts: offsets fall or reach outside the data");
@@ -51,7 +51,7 @@ nb::tuple gather_texts(In<uint8_t> data, In<int64_t> offsets, In<int64_t> rows) 
     return nb::make_tuple(new_data, new_offsets);
 }
 
-// of(p, end) for the bytes of each text.
+// Calls of(p, end) for the bytes of each text.
 template <typename T, typename Of>
 Out<T> map_texts(const In<uint8_t>& data, const In<int64_t>& offsets, Of of) {
     const int64_t n = check_offsets(data, offsets);
@@ -66,7 +66,7 @@ Out<T> map_texts(const In<uint8_t>& data, const In<int64_t>& offsets, Of of) {
     return values;
 }
 
-// Words of each text, as runs of anything but white space.
+// Words of each text: runs of anything but white space.
 Out<int32_t> count_words(In<uint8_t> data, In<int64_t> offsets) {
     return map_texts<int32_t>(data, offsets, [](const uint8_t* p, const uint8_t* end) {
         int32_t words = 0;
@@ -89,7 +89,7 @@ uint64_t mix(uint64_t h) {
 }
 
 uint64_t hash_bytes(const uint8_t* p, size_t size, uint64_t seed) {
-    uint64_t h = mix(mix(seed + 0x9E3779B97F4A7C15ull) ^ size);  // mixed: no byte of the text can undo the size
+    uint64_t h = mix(mix(seed + 0x9E3779B97F4A7C15ull) ^ size);  // mixed, so that no byte of the text can cancel the size
     for (; size >= 8; p += 8, size -= 8) {
         uint64_t word;
         std::memcpy(&word, p, 8);
@@ -100,8 +100,8 @@ uint64_t hash_bytes(const uint8_t* p, size_t size, uint64_t seed) {
     return mix(h ^ word);
 }
 
-// Lower case, without digits and punctuation, white space folded to single blanks: what two texts that are
-// "the same but for numbers" share.
+// Lower case, without digits and punctuation, white space folded to single blanks: equal for two texts that are
+// "the same except for numbers".
 void fold_text(const uint8_t* p, const uint8_t* end, std::string& out) {
     out.clear();
     bool gap = false;
@@ -122,7 +122,7 @@ Out<uint64_t> hash_texts(In<uint8_t> data, In<int64_t> offsets, uint64_t seed, b
         thread_local std::string folded;
         folded.clear();
         if (fold) fold_text(p, end, folded);
-        // a text of digits and punctuation alone has nothing to fold to: it stands for itself
+        // a text of only digits and punctuation folds to nothing: its own bytes are hashed
         return folded.empty() ? hash_bytes(p, end - p, seed)
                               : hash_bytes(reinterpret_cast<const uint8_t*>(folded.data()), folded.size(), seed);
     });

@@ -1,14 +1,14 @@
-// What every kernel that takes texts asks of them.
+// Checks shared by every kernel that takes texts.
 #pragma once
 
 #include "common.h"
 
 namespace longtail {
 
-// How many texts there are; throws where offsets fall or reach outside the data, so that no kernel reads there.
+// The number of texts; throws if offsets decrease or point outside the data, so that no kernel reads there.
 int64_t check_offsets(const In<uint8_t>& data, const In<int64_t>& offsets);
 
-// Texts, some of which (at `rows`, which rise) are read in another spelling.
+// Texts, some of which (at `rows`, ascending) are read in another spelling.
 class SpelledTexts {
 public:
     SpelledTexts(const In<uint8_t>& data, const In<int64_t>& offsets, const In<int64_t>& rows,
@@ -16,7 +16,7 @@ public:
     int64_t size() const { return size_; }
     const int64_t* offsets() const { return cut_; }
 
-    // read(p, end) for the bytes of the texts first … last − 1.
+    // Calls read(p, end) for the bytes of the texts first … last − 1.
     template <typename Read>
     void each(int64_t first, int64_t last, Read read) const {
         const int64_t* row = std::lower_bound(rows_, rows_ + replaced_, first);

@@ -1,4 +1,4 @@
-// Keeps the k best (score, index) pairs it is offered: higher score first, ties by lower index.
+// Keeps the k best of the (score, index) pairs offered to it: higher score first, ties by lower index.
 #pragma once
 
 #include "simd.h"
@@ -29,7 +29,7 @@ public:
     bool full() const { return k_ > 0 && static_cast<int64_t>(heap_.size()) == k_; }
     float worst() const { return heap_.front().first; }
 
-    // Best first; pads are −1 with −inf. Leaves the object empty.
+    // Returns them best first, padded with −1 and −inf. Leaves the object empty.
     void write(int32_t* indices, float* scores) {
         std::sort_heap(heap_.begin(), heap_.end(), better);
         const int64_t held = static_cast<int64_t>(heap_.size());
@@ -42,18 +42,18 @@ public:
 
 private:
     using Entry = std::pair<float, int32_t>;
-    struct Better {  // a type of its own, so that heaps are made of inlined comparisons
+    struct Better {  // its own type, so that heaps inline the comparisons
         bool operator()(const Entry& a, const Entry& b) const {
             return a.first > b.first || (a.first == b.first && a.second < b.second);
         }
     };
     static constexpr Better better{};
     int64_t k_;
-    std::vector<Entry> heap_;  // a heap whose front is the worst entry held
+    std::vector<Entry> heap_;  // a heap whose front is the worst entry kept
 };
 
-// Offers every values[i] > floor. Goes by blocks: once the heap is full, a block is first scanned for values
-// above the worst one held, which on long rows leaves almost nothing to offer.
+// Offers every values[i] > floor, block by block: once the heap is full, a block is first scanned for values above the
+// worst one kept, which on long rows leaves almost nothing to offer.
 inline void offer_dense(TopK& best, const float* values, int64_t n, float floor) {
     constexpr int64_t block = 1024;
     int32_t above[block];

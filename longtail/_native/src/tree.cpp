@@ -1,4 +1,4 @@
-// Balanced spherical 2-means, top down: the order of labels that a label tree is cut from.
+// Balanced spherical 2-means, top down: finds the order of labels that a label tree is cut from.
 #include "common.h"
 #include "prefetch.h"
 #include "random.h"
@@ -15,24 +15,24 @@ struct Rows {
     const float* values;
 };
 
-// order[first, last) is to be cut so that order[first, middle) is one side.
+// order[first, last) is to be divided so that order[first, middle) is one side.
 struct Cut {
     int64_t first, middle, last;
 };
 
-// Makes a cut by 2-means with sides of given sizes. Each round, members are ordered by how much nearer they are to the
-// first centre than to the second and cut at the middle; the new centres are the sums of both sides, scaled to unit
+// Makes a cut by 2-means with sides of given sizes. In each round, members are ordered by how much closer they are to the
+// first centre than to the second, and divided at the middle; the new centres are the sums of both sides, scaled to unit
 // length.
 class Splitter {
 public:
     Splitter(const Rows& rows, int64_t width, int rounds, uint64_t seed)
         : rows_(rows), rounds_(rounds), seed_(seed), first_(width), second_(width), lean_(width, 0.0f) {}
 
-    // `number` is that of the cut. With `shared`, the threads work together on it; else the caller has one for each.
+    // `number` is the number of the cut. With `shared`, the threads work on it together; else the caller uses one for each.
     void split(int32_t* order, const Cut& cut, uint64_t number, bool shared) {
         const int64_t size = cut.last - cut.first, half = cut.middle - cut.first;
         if (half < 1 || half >= size) return;
-        int32_t* members = order + cut.first;  // rising, as are both sides in the end: sums do not depend on the way
+        int32_t* members = order + cut.first;  // ascending, as are both sides at the end: sums do not depend on the path
         start(members, size, number);
         scores_.resize(size), keys_.resize(size), sides_.assign(size, 0);
         for (int round = 0; round < rounds_; round++) {
@@ -75,7 +75,7 @@ public:
 
 private:
     static constexpr int kTried = 10;
-    static constexpr int64_t kSettled = 50;  // a round that moves less than one member in so many is the last: trees are as good
+    static constexpr int64_t kSettled = 50;  // stop when a round moves fewer than one member in this many: trees are as good
 
     struct Key {
         float score;
@@ -88,7 +88,7 @@ private:
     struct Side {
         std::vector<float> sum;
         std::vector<uint8_t> seen;
-        std::vector<int32_t> touched;  // columns of the sum that may not be 0
+        std::vector<int32_t> touched;  // columns of the sum that may be different from 0
         explicit Side(int64_t width) : sum(width, 0.0f), seen(width, 0) {}
         double square() const {
             double total = 0;
@@ -109,7 +109,7 @@ private:
         aim();
         int64_t other = one;
         float least = std::numeric_limits<float>::infinity();
-        for (int t = 0; t < kTried; t++) {  // of a few, the one least like the first: centres that start apart stay apart
+        for (int t = 0; t < kTried; t++) {  // of a few, the one least similar to the first: centres that start far apart stay apart
             int64_t tried = random_below(state, size - 1);
             tried += tried >= one;
             const float alike = product(members[tried]);
@@ -119,8 +119,8 @@ private:
         aim();
     }
 
-    // Members are scattered over the matrix: asks for the beginning of one to come (of a long one, the processor sees the
-    // rest coming).
+    // Members are scattered over the matrix: prefetches the start of one to come (for a long one, the processor loads the
+    // rest by itself).
     static constexpr int64_t kAhead = 8;
     __attribute__((always_inline)) void ask_ahead(const int32_t* members, int64_t size, int64_t i) const {
         if (i + 2 * kAhead >= size) return;
@@ -165,8 +165,8 @@ private:
     }
 };
 
-// The rows of a matrix in an order that follows from cuts (C, 3), made round by round: those of round r,
-// [round_ptr[r], round_ptr[r + 1]), lie apart from each other and within the sides of earlier ones.
+// The rows of a matrix in an order that results from cuts (C, 3), made round by round: those of round r,
+// [round_ptr[r], round_ptr[r + 1]), do not overlap and lie within the sides of earlier ones.
 Out<int32_t> cluster_order(In<int64_t> ptr, In<int32_t> columns, In<float> values, int64_t width, In2<int64_t> cuts,
                            In<int64_t> round_ptr, int rounds, uint64_t seed) {
     const int64_t n = static_cast<int64_t>(ptr.shape(0)) - 1;
@@ -185,7 +185,7 @@ Out<int32_t> cluster_order(In<int64_t> ptr, In<int32_t> columns, In<float> value
         };
         for (size_t r = 0; r + 1 < round_ptr.shape(0); r++) {
             const int64_t first = round_ptr.data()[r], count = round_ptr.data()[r + 1] - first;
-            if (count < threads())  // too few to go round: the threads share each
+            if (count < threads())  // fewer cuts than threads: the threads share each
                 for (int64_t c = 0; c < count; c++) split(first + c, true);
             else
                 parallel_for(count, 1, [&](int64_t c) { split(first + c, false); });

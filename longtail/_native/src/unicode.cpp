@@ -31,7 +31,7 @@ const Tables& tables() {
 const uint8_t* kind_table() { return tables().kind.data(); }
 const uint32_t* lower_table() { return tables().lower.data(); }
 
-// Which texts hold a character that Unicode normalisation may change: one that words are made of, or any.
+// Which texts contain a character that Unicode normalisation may change: a word character, or any.
 static Out<uint8_t> has_variants(In<uint8_t> data, In<int64_t> offsets, bool words) {
     const int64_t n = check_offsets(data, offsets);
     auto result = new_numpy<uint8_t>({size_t(n)});

@@ -1,4 +1,4 @@
-// UTF-8 walking, character kinds and lower-casing, the same on every machine (tables: unicode_table.inc).
+// Reading UTF-8, character kinds and lower-casing, the same on every machine (tables: unicode_table.inc).
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ constexpr uint8_t kUnspaced = 2;  // the same of a script written without spaces
 constexpr uint8_t kLetterMask = 3;
 constexpr uint8_t kDigit = 4;
 constexpr uint8_t kSpace = 8;
-constexpr uint8_t kVariant = 16;  // may spell a word in another way: a compatibility form, or it joins what is before it
+constexpr uint8_t kVariant = 16;  // may spell a word differently: a compatibility form, or it joins the character before it
 constexpr uint8_t kOtherForm = 32;  // any other character that Unicode normalisation (NFKC) changes
 
 constexpr uint32_t kCodes = 0x110000;
-constexpr uint32_t kCasedCodes = 0x1F000;  // no character above has another case
+constexpr uint32_t kCasedCodes = 0x1F000;  // no character above this has another case
 
 const uint8_t* kind_table();    // kCodes entries
 const uint32_t* lower_table();  // kCasedCodes entries
@@ -23,7 +23,7 @@ const uint32_t* lower_table();  // kCasedCodes entries
 inline uint8_t char_kind(uint32_t code) { return kind_table()[code]; }
 inline uint32_t char_lower(uint32_t code) { return code < kCasedCodes ? lower_table()[code] : code; }
 
-// The code point at `p`, which moves behind it. Malformed bytes give U+FFFD, one byte at a time.
+// The code point at `p`; moves `p` past it. Malformed bytes give U+FFFD, one byte at a time.
 inline uint32_t next_code(const uint8_t*& p, const uint8_t* end) {
     const uint8_t lead = *p++;
     if (lead < 0x80) return lead;

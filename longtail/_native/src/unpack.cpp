@@ -1,4 +1,4 @@
-// Takes the weights of a level out of its records (level.h), child by child.
+// Extracts the weights of a level from its records (level.h), child by child.
 #include "common.h"
 #include "level.h"
 
@@ -6,7 +6,7 @@ namespace longtail {
 namespace {
 
 struct Entry {
-    int32_t child, feature;  // the child counted from the first that is taken out
+    int32_t child, feature;  // the child counted from the first extracted one
     float weight;
 };
 
@@ -26,12 +26,12 @@ float number_at(const uint8_t* at, int64_t i, int64_t bytes) {
 }
 
 uint32_t count_at(const uint8_t* at, int64_t i, int64_t bytes) {
-    uint32_t value = 0;  // the machine is little-endian, as files are
+    uint32_t value = 0;  // the machine is little-endian, like the files
     std::memcpy(&value, at + bytes * i, bytes);
     return value;
 }
 
-// What undoes Mix: the inverse of its odd factor mod 2^32, by Newton's method.
+// The inverse of Mix: the inverse of its odd factor mod 2^32, by Newton's method.
 uint32_t inverse_of(uint32_t factor) {
     uint32_t inverse = factor;
     for (int step = 0; step < 5; step++) inverse *= 2 - factor * inverse;
@@ -46,7 +46,7 @@ public:
         std::sort(among_.begin(), among_.end());
     }
 
-    // The entries of a parent whose first child is `first` of the level and `offset` of what is taken out.
+    // The entries of a parent whose first child is `first` in the level and `offset` in the extracted weights.
     void take(const uint32_t* buckets, int64_t count, const uint8_t* data, int64_t children, int64_t first, int64_t offset,
               std::vector<Entry>& out) const {
         int shift = mix_.bits;
@@ -97,8 +97,8 @@ private:
     std::vector<int32_t> among_;
 };
 
-// The weights that are not 0 of the children of the parents first … last, each by rising feature, as CSC arrays; with
-// `among` (not empty) those of these features alone.
+// The non-zero weights of the children of the parents first … last, each by ascending feature, as CSC arrays; with
+// `among` (not empty), only the weights of these features.
 nb::tuple unpack_level(In<int64_t> child_ptr, In<int64_t> bucket_ptr, In<int64_t> data_ptr, In<uint32_t> buckets, In<uint8_t> data,
                        In<float> scales, int64_t child_bytes, int64_t weight_bytes, int64_t width, int64_t first, int64_t last,
                        In<int32_t> among) {

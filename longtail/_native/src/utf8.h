@@ -14,7 +14,7 @@ inline uint64_t load8(const uint8_t* p) {
 
 constexpr uint64_t kOnes = 0x0101010101010101ull, kHighs = 0x8080808080808080ull;
 
-// The first quote, backslash or control character at or behind p: where plain string content ends.
+// The first quote, backslash or control character at or after p: where plain string content ends.
 inline const uint8_t* plain_end(const uint8_t* p, const uint8_t* end) {
     while (end - p >= 8) {
         const uint64_t word = load8(p);

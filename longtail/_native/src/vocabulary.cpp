@@ -3,7 +3,7 @@
 namespace longtail {
 namespace {
 
-constexpr int kShards = 32;  // parts of the terms that are joined at the same time
+constexpr int kShards = 32;  // parts of the terms that are joined in parallel
 constexpr int64_t kMostTerms = int64_t(1) << 31;
 
 int shard_of(uint64_t hash) { return static_cast<int>(hash >> 59); }
@@ -11,12 +11,12 @@ static_assert(kShards == 32, "shard_of takes five bits");
 
 // All terms of one kind.
 struct Kind {
-    std::vector<StringMap> owners;          // of what strings look at
+    std::vector<StringMap> owners;          // owners of the bytes that `strings` point to
     std::vector<std::string_view> strings;  // words and characters
     std::vector<uint64_t> pairs;            // longer n-grams
     std::vector<int64_t> texts, totals;
-    std::vector<uint8_t> wanted;  // 1: a term of the vocabulary; 2: one begins or ends with it
-    std::vector<int32_t> place;   // among those wanted, in order
+    std::vector<uint8_t> wanted;  // 1: a term of the vocabulary; 2: the start or end of one
+    std::vector<int32_t> place;   // among the wanted terms, in order
     int64_t size() const { return static_cast<int64_t>(texts.size()); }
 };
 
@@ -25,7 +25,7 @@ uint64_t hash_key(uint64_t key) { return scramble(key); }
 std::vector<std::string_view>& keys_of(Kind& kind, const std::vector<StringMap>&) { return kind.strings; }
 std::vector<uint64_t>& keys_of(Kind& kind, const std::vector<PairMap>&) { return kind.pairs; }
 
-// Joins the terms of one kind: key(block, id) is what a term is known by.
+// Joins the terms of one kind: key(block, id) identifies a term.
 template <typename Map, typename Key>
 void join_kind(std::vector<Block>& blocks, int k, Kind& kind, Key key) {
     const int64_t n = static_cast<int64_t>(blocks.size());
@@ -82,7 +82,7 @@ void join_kind(std::vector<Block>& blocks, int k, Kind& kind, Key key) {
 int64_t first_of(uint64_t pair) { return static_cast<int64_t>(pair >> 32); }
 int64_t second_of(uint64_t pair) { return static_cast<int64_t>(pair & 0xFFFFFFFFu); }
 
-// Strings by their bytes. The first eight decide most comparisons, as one number.
+// Strings sorted by their bytes. The first eight bytes, as one number, decide most comparisons.
 void sort_strings(std::vector<int32_t>& ids, const std::vector<std::string_view>& strings) {
     struct Entry {
         uint64_t head;
@@ -106,8 +106,8 @@ struct Term {
     int32_t kind, id;
 };
 
-// The wanted word n-grams in the order of their bytes. A blank sorts before all that words are made of, so this is the
-// order of their words, and an n-gram stands before those it begins: a walk through the tree of n-grams.
+// The wanted word n-grams in the order of their bytes. A blank sorts before all word characters, so this is the order of
+// their words, and an n-gram comes before those that start with it: a walk through the tree of n-grams.
 class WordOrder {
 public:
     WordOrder(std::vector<Kind>& kinds, int most) : kinds_(kinds), order_(most), children_(most) {
@@ -142,9 +142,9 @@ public:
 private:
     std::vector<Kind>& kinds_;
     std::vector<std::vector<int32_t>> order_;     // of each level
-    std::vector<std::vector<int64_t>> children_;  // of each level, where in the next the children of a place begin
+    std::vector<std::vector<int64_t>> children_;  // for each level: where in the next level the children of a place start
 
-    // By the place of the n-gram before the last word, then by that of the word.
+    // Sorts by the place of the n-gram before the last word, then by the place of the word.
     void sort_level(int k) {
         const std::vector<uint64_t>& pairs = kinds_[k].pairs;
         const std::vector<int32_t>&parents = kinds_[k - 1].place, &words = kinds_[0].place;
@@ -171,7 +171,7 @@ private:
     }
 };
 
-// The `limit` terms with the largest totals, in the order they have; of equal ones the first.
+// The `limit` terms with the largest totals, in their order; of equal ones the first.
 void keep_most_frequent(std::vector<Term>& found, const std::vector<Kind>& kinds, int64_t limit) {
     if (limit < 0 || static_cast<int64_t>(found.size()) <= limit) return;
     const auto total = [&](const Term& term) { return kinds[term.kind].totals[term.id]; };
@@ -179,7 +179,7 @@ void keep_most_frequent(std::vector<Term>& found, const std::vector<Kind>& kinds
     for (const Term& term : found) totals.push_back(total(term));
     std::nth_element(totals.begin(), totals.begin() + limit - 1, totals.end(), std::greater<int64_t>());
     const int64_t least = totals[limit - 1];
-    int64_t equal = limit;  // how many with just the least total have room
+    int64_t equal = limit;  // how many terms with exactly the smallest total fit
     for (const Term& term : found) equal -= total(term) > least;
     std::vector<Term> kept;
     for (const Term& term : found)

@@ -1,4 +1,4 @@
-// Terms found in blocks of texts, each with numbers of its own, joined to one vocabulary.
+// Joins terms found in blocks of texts, each with its own numbers, into one vocabulary.
 #pragma once
 
 #include "analyse.h"
@@ -6,13 +6,13 @@
 
 namespace longtail {
 
-// Kinds of terms: n-grams of 1, 2, … kMostWords words, then those of characters. A word is known by its string, a
+// Kinds of terms: n-grams of 1, 2, … kMostWords words, then character n-grams. A word is identified by its string, a
 // longer n-gram by the numbers of the n-gram before its last word and of that word.
 constexpr int kGrams = kMostWords, kKinds = kMostWords + 1;
 constexpr int kKindShift = 29;
 static_assert(kKinds <= 8, "a kind has three bits");
 
-// The terms of one block, numbered as they come.
+// The terms of one block, numbered in order of appearance.
 struct Found {
     using Node = int32_t;
     StringMap words, grams;
@@ -33,11 +33,11 @@ struct Found {
 
 struct Block {
     Found found;
-    std::vector<int32_t> texts[kKinds];    // in how many texts each term stands
-    std::vector<uint32_t> totals[kKinds];  // and how often in all
-    std::vector<int32_t> number[kKinds];   // the term's number among all of its kind; in the end its final one, or −1
+    std::vector<int32_t> texts[kKinds];    // in how many texts each term occurs
+    std::vector<uint32_t> totals[kKinds];  // and how often in total
+    std::vector<int32_t> number[kKinds];   // the term's number among all of its kind; finally its number in the vocabulary, or −1
 
-    // Takes note of the counts of a text.
+    // Adds the counts of a text.
     void add(const Count* counts, int64_t size) {
         for (int k = 0; k < kKinds; k++) {
             texts[k].resize(found.size(k), 0);
@@ -49,7 +49,7 @@ struct Block {
             totals[kind][id] += times_of(counts[i]);
         }
     }
-    // All texts are counted: what was there to find terms by can go.
+    // All texts are counted: frees the memory used for finding terms.
     void close() {
         found.words.seal();
         found.grams.seal();
@@ -60,10 +60,10 @@ struct Block {
 struct Vocabulary {
     std::vector<uint8_t> data;
     std::vector<int64_t> offsets{0}, texts_with;
-    int64_t words = 0;  // the terms before this one are of words, those behind of characters
+    int64_t words = 0;  // terms before this one are words, the others are characters
 };
 
-// Terms in at least `min_texts` and at most `max_texts` texts; of words and of characters at most `limit` each, the
+// Terms in at least `min_texts` and at most `max_texts` texts; at most `limit` words and `limit` character n-grams, the
 // most frequent (ties by the term itself; −1: all). Words first, then characters, both sorted by their bytes. The
 // blocks get the final numbers.
 Vocabulary join_blocks(std::vector<Block>& blocks, const Terms& terms, int64_t min_texts, int64_t max_texts,

@@ -10,7 +10,7 @@ namespace {
 constexpr int kLogs = 256;
 constexpr int64_t kGrain = 64;  // rows
 
-// 1 + ln(count), from a table for the small counts that nearly all are.
+// 1 + ln(count), from a table for small counts, which are almost all.
 class Damped {
 public:
     Damped() {
@@ -26,7 +26,7 @@ private:
     static float of(float count) { return static_cast<float>(1 + std::log(static_cast<double>(count))); }
 };
 
-// Sums go over a row in order and in double precision, whatever the processor.
+// Sums go over a row in order and in double precision, on every processor.
 void scale_row(const float* in, int64_t size, float* out) {
     double squares = 0;
     for (int64_t i = 0; i < size; i++) squares += static_cast<double>(in[i]) * in[i];

@@ -1,4 +1,4 @@
-// Counts to weights of unit length.
+// From counts to weights, rows scaled to unit length.
 #pragma once
 
 #include <cstdint>

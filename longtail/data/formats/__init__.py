@@ -1,4 +1,4 @@
-"""The field's formats, each in a file of its own with the same two verbs: `matches` and `read`."""
+"""The field's formats, one per file, each with the same two functions: `matches` and `read`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from longtail.data.options import ReadOptions
 
 @dataclass(frozen=True)
 class Format:
-    """`matches(path)` looks at names and first bytes only; `read(path, options)` gives the corpus."""
+    """`matches(path)` looks only at file names and first bytes; `read(path, options)` returns the corpus."""
 
     name: str
     title: str
@@ -21,7 +21,7 @@ class Format:
     read: Callable[[Path, ReadOptions], Corpus]
 
 
-# In the order in which they are tried: what is recognised surely comes first.
+# In the order in which they are tried: formats that are recognised with certainty come first.
 formats: Registry[Format] = Registry("format")
 formats.add("native", "longtail.data.formats.native:FORMAT")
 formats.add("jsonl", "longtail.data.formats.jsonl:FORMAT")

@@ -1,7 +1,7 @@
 """Annif's short-text corpora: a text, TAB, then the URIs of its subjects in `<…>`, separated by blanks.
 
 One TSV file, plain or gzip, or a folder of `train.tsv`, `dev.tsv`, `test.tsv` and, optionally, a vocabulary of
-lines `<uri>`, TAB, label (a third column, the notation, is passed over), called `vocab.tsv`, `subjects.tsv`,
+lines `<uri>`, TAB, label (a third column, the notation, is ignored), called `vocab.tsv`, `subjects.tsv`,
 `labels.tsv` or `…-vocab.tsv`. The key of a label is its URI without brackets. There is no header and no quoting.
 """
 
@@ -29,9 +29,9 @@ _URI = re.compile(r"<[^<>\s]+>|[A-Za-z][A-Za-z0-9+.\-]*:[^<>\s]+")
 
 
 def matches(path: Path) -> bool:
-    """A TSV file in whose first lines nothing but URIs stands behind the TAB; or a folder with such a train file.
+    """A TSV file whose first lines have only URIs after the TAB; or a folder with such a train file.
 
-    A table has a header, which names columns and no URI.
+    (A table has a header, with column names instead of URIs.)
     """
     file = find_file(path, ["train"], ENDINGS) if path.is_dir() else path
     if file is None or not file.name.lower().endswith(ENDINGS):
@@ -52,7 +52,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
 
 
 def parse(line: str) -> tuple[str, list[str]]:
-    """Text and subjects of a line."""
+    """Return the text and the subjects of a line."""
     text, tab, subjects = line.partition("\t")
     if not tab:
         raise DataError("no TAB between text and subjects", found=line)
@@ -60,25 +60,25 @@ def parse(line: str) -> tuple[str, list[str]]:
 
 
 def without_brackets(uri: str) -> str:
-    """`<uri>` or a plain URI as a key; what is neither is refused."""
+    """Return `<uri>` or a plain URI as a key; refuse anything else."""
     if not _URI.fullmatch(uri):
         raise DataError("a subject must be a URI, in <…> or plain", found=uri, fix="with a header, use --format table")
     return uri.removeprefix("<").removesuffix(">")
 
 
 def find_vocabulary(folder: Path) -> Path | None:
-    """The list of subjects in a folder, if there is one."""
+    """Return the list of subjects in a folder, if there is one."""
     for name in VOCABULARIES:
         found = sorted(file for end in ENDINGS for file in folder.glob(f"{name}{end}"))
         if len(found) > 1 and "*" in name:
-            raise DataError("several vocabularies", where=folder, found=[f.name for f in found], fix="keep one")
+            raise DataError("more than one vocabulary", where=folder, found=[f.name for f in found], fix="keep one")
         if found:
             return found[0]
     return None
 
 
 def read_vocabulary(path: Path, options: ReadOptions) -> Labels:
-    """Lines of URI, TAB, label; a subject without a label has an empty text."""
+    """Read lines of URI, TAB, label; a subject without a label gets an empty text."""
     keys, texts = TextsBuilder(), TextsBuilder()
     for first, lines in line_chunks(path, options.progress):
         rows = []
@@ -87,7 +87,7 @@ def read_vocabulary(path: Path, options: ReadOptions) -> Labels:
                 continue
             uri, *rest = decode_line(line, path, number).split("\t")
             if not _URI.fullmatch(uri.strip()):
-                problem, fix = "a line of the vocabulary must begin with a URI", "the form is: <uri>, TAB, label"
+                problem, fix = "a line of the vocabulary must start with a URI", "the form is: <uri>, TAB, label"
                 raise DataError(problem, where=path, line=number, found=uri, fix=fix)
             rows.append((without_brackets(uri.strip()), rest[0].strip() if rest else ""))
         keys.extend([key for key, _ in rows])

@@ -1,8 +1,8 @@
-"""Folders of AttentionXML and of those that took over its data (LightXML, CascadeXML).
+"""Folders of AttentionXML and of projects that use its data (LightXML, CascadeXML).
 
-`train_texts.txt` or `train_raw_texts.txt` has one text a line, `train_labels.txt` (CascadeXML: `Y.trn.txt`) the
-names of its labels, separated by blanks; the same for `test`, and for `valid`, `val` or `dev`. Raw texts win over
-texts, which are cut into tokens. Labels are sorted by name.
+`train_texts.txt` or `train_raw_texts.txt` has one text per line, `train_labels.txt` (CascadeXML: `Y.trn.txt`) the
+names of its labels, separated by blanks; the same for `test`, and for `valid`, `val` or `dev`. If both exist, raw
+texts are used instead of texts that are split into tokens. Labels are sorted by name.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def matches(path: Path) -> bool:
 
 
 def find_texts(folder: Path, part: str) -> Path | None:
-    """The texts of a part: raw ones, else tokens."""
+    """Return the file with the texts of a part: raw texts if there are any, else tokens."""
     return find_file(folder, [f"{stem}_raw_texts" for stem in STEMS[part]], TEXT) or find_file(
         folder, [f"{stem}_texts" for stem in STEMS[part]], TEXT
     )
 
 
 def find_labels(folder: Path, part: str) -> Path | None:
-    """The labels of a part."""
+    """Return the file with the labels of a part."""
     names = [f"{stem}_labels" for stem in STEMS[part]] + [f"Y.{code}" for code in CODES[part]]
     return find_file(folder, names, TEXT)
 
@@ -51,7 +51,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     files = {part: (x, y) for part in options.parts if (x := find_texts(path, part)) and (y := find_labels(path, part))}
     if "train" not in files:
         fix = "it must have train_texts.txt or train_raw_texts.txt, and train_labels.txt"
-        raise DataError("the folder holds no training part", where=path, fix=fix)
+        raise DataError("the folder has no training part", where=path, fix=fix)
     space = InferredLabels()
     texts, names = {}, {}
     for part, (x, y) in files.items():
@@ -68,9 +68,9 @@ def read(path: Path, options: ReadOptions) -> Corpus:
 
 
 class LabelLines:
-    """Label names separated by blanks, a point a line; `good` (N,) says which lines could be read.
+    """Label names separated by blanks, one point per line; `good` (N,) says which lines could be read.
 
-    The labels of a point whose text could not be read (`wanted`) are passed over: they are those of no point.
+    Labels of points whose text could not be read (`wanted` is false) are ignored: those points are skipped.
     """
 
     def __init__(self, path: Path, wanted: NDArray[np.bool_], space: InferredLabels, options: ReadOptions):
@@ -91,7 +91,7 @@ class LabelLines:
         self.good[np.concatenate(bad)] = False
 
     def _valid(self, block: Block) -> tuple[bytes, NDArray[np.int64]]:
-        """The block with lines that are not UTF-8 emptied, and which those are."""
+        """Return the block with lines that are not UTF-8 emptied, and the numbers of those lines."""
         try:
             block.data.decode("utf-8")
         except UnicodeDecodeError:
@@ -100,9 +100,9 @@ class LabelLines:
 
 
 def _chunk(data: bytes, first: int) -> Chunk:
-    """The labels of each line, without a loop over lines."""
+    """Return the labels of each line, without a loop over lines."""
     octets = np.frombuffer(data, np.uint8)
-    blank = np.isin(octets, np.frombuffer(b" \t\n\v\f\r", np.uint8))  # where bytes.split() cuts
+    blank = np.isin(octets, np.frombuffer(b" \t\n\v\f\r", np.uint8))  # where bytes.split() splits
     begins = ~blank
     begins[1:] &= blank[:-1]
     ends = np.flatnonzero(octets == ord("\n"))
@@ -113,7 +113,7 @@ def _chunk(data: bytes, first: int) -> Chunk:
 
 
 def _emptied(chunk: Chunk, rows: NDArray[np.int64]) -> Chunk:
-    """The chunk with no labels in some rows."""
+    """Return the chunk with no labels in some rows."""
     full = np.ones(len(chunk.lengths), bool)
     full[rows] = False
     return replace(chunk, values=chunk.only(full).values, lengths=np.where(full, chunk.lengths, 0))

@@ -1,7 +1,7 @@
 """fastText lines: `__label__x __label__y some text`, in one file or in `train.txt`, `valid.txt`, `test.txt`.
 
-As for fastText itself, any token that begins with `__label__` is a label, wherever it stands; the text is what
-remains. Tokens end at ASCII white space only.
+As in fastText itself, any token that starts with `__label__` is a label, at any place in the line; the rest is the
+text. Tokens end at ASCII white space only.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from longtail.data.parse.parts import RecordLines, about_of, find_file, find_par
 
 PREFIX = "__label__"
 ENDINGS = (".txt", ".txt.gz", ".ft.txt", ".ft.txt.gz", ".ft", ".ft.gz")
-_SPACE = r" \t\v\f\r\0"  # what ends a token, beside the end of the line
-# The prefix stands first, and what may stand before it is looked at afterwards: ten times faster on long texts.
+_SPACE = r" \t\v\f\r\0"  # what ends a token, besides the end of the line
+# The prefix comes first in the pattern, and the character before it is checked afterwards: ten times faster.
 _LABEL = re.compile(rf"{PREFIX}(?<![^{_SPACE}]{PREFIX})([^{_SPACE}]*)[{_SPACE}]*")
 
 
 def matches(path: Path) -> bool:
-    """A file in whose first lines, mostly, a label stands; or a folder with such a train file."""
+    """A file with labels in most of its first lines; or a folder with such a train file."""
     file = find_file(path, ["train"], ENDINGS) if path.is_dir() else path
     if file is None:
         return False
@@ -46,7 +46,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
 
 
 def parse(line: str) -> tuple[str, list[str]]:
-    """Text and labels of a line."""
+    """Return the text and the labels of a line."""
     labels = _LABEL.findall(line)
     if "" in labels:
         raise DataError(f"a label without a name: {PREFIX!r} alone", found=line)

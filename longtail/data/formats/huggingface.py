@@ -1,6 +1,6 @@
-"""Hugging Face `datasets` folders, as `save_to_disk` writes them: several splits, or one. Read with pyarrow alone.
+"""Hugging Face `datasets` folders as `save_to_disk` writes them: several splits, or one. Needs only pyarrow.
 
-A folder of splits holds `dataset_dict.json` and a folder for each; a split holds `state.json`, which names its
+A folder of splits has `dataset_dict.json` and a folder for each split. A split has `state.json`, which names its
 Arrow files, and `dataset_info.json`, whose features give names to integer labels (ClassLabel). The splits train,
 validation (valid, val, dev) and test are read; a single split is the training part.
 """
@@ -28,7 +28,7 @@ from longtail.data.parse.parts import STEMS, RecordLines, about_of, read_parts
 
 log = logging.getLogger("longtail")
 WHAT = "an Arrow stream"
-NO_CLASS = -1  # the library's mark for a ClassLabel that is not known
+NO_CLASS = -1  # the library's value for an unknown ClassLabel
 
 
 def matches(path: Path) -> bool:
@@ -38,7 +38,7 @@ def matches(path: Path) -> bool:
 
 
 def read(path: Path, options: ReadOptions) -> Corpus:
-    """Read the splits there are."""
+    """Read the splits that exist."""
     splits = find_splits(path)
     about = about_of(path)
     first = data_files(splits["train"])[0]
@@ -64,7 +64,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
 
 
 def find_splits(path: Path) -> dict[str, Path]:
-    """The folder of each part."""
+    """Return the folder of each part."""
     if not (path / "dataset_dict.json").is_file():
         return {"train": path}
     names = read_json(path / "dataset_dict.json").get("splits")
@@ -80,7 +80,7 @@ def find_splits(path: Path) -> dict[str, Path]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file of the folder."""
+    """Return the object in a JSON file of the folder."""
     try:
         value = orjson.loads(path.read_bytes())
     except OSError as error:
@@ -88,12 +88,12 @@ def read_json(path: Path) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise DataError(f"not valid JSON ({error.msg})", where=path, line=error.lineno) from None
     if not isinstance(value, dict):
-        raise DataError("must hold one JSON object", where=path, found=value)
+        raise DataError("must contain one JSON object", where=path, found=value)
     return value
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The Arrow files of a split, in order."""
+    """Return the Arrow files of a split, in order."""
     state = read_json(folder / "state.json")
     if state.get("_indices_data_files") or state.get("_indices_files"):
         fix = "call flatten_indices() before save_to_disk()"
@@ -110,7 +110,7 @@ def data_files(folder: Path) -> list[Path]:
 
 
 def class_names(folder: Path, column: str) -> list[str] | None:
-    """The names of the classes where a column is a ClassLabel, or a list of these."""
+    """Return the class names if a column is a ClassLabel, or a list of them; else None."""
     features = read_json(folder / "dataset_info.json").get("features")
     feature: Any = features.get(column) if isinstance(features, dict) else None
     while isinstance(feature, dict) and "feature" in feature:
@@ -122,13 +122,13 @@ def class_names(folder: Path, column: str) -> list[str] | None:
 
 
 def column_names(file: Path) -> list[str]:
-    """The columns of an Arrow file."""
+    """Return the columns of an Arrow file."""
     with guarded(file, WHAT), open_stream(file) as stream:
         return list(stream.schema.names)
 
 
 def batches(folder: Path, columns: Columns) -> Iterator[Any]:
-    """The record batches of a split."""
+    """Yield the record batches of a split."""
     for file in data_files(folder):
         lacking = sorted(set(columns.all) - set(names := column_names(file)))
         if lacking:
@@ -139,7 +139,7 @@ def batches(folder: Path, columns: Columns) -> Iterator[Any]:
 
 @contextmanager
 def open_stream(file: Path) -> Iterator[Any]:
-    """A reader of the Arrow IPC stream in a memory-mapped file."""
+    """Open a reader of the Arrow IPC stream in a memory-mapped file."""
     pa = load_pyarrow("reading Hugging Face folders")
     with pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as stream:
         yield stream

@@ -1,8 +1,8 @@
 """JSON lines: a folder of `train.jsonl[.gz]`, `dev…` (or `valid…`), `test…`, `labels…`, or one file.
 
-A line is an object with `text` and `labels` (integers are rows of the label list, strings are keys), and
-optionally `weights` beside the labels, and a group field. With no label list, labels are inferred. The list
-has a `key` and optionally a `text` for each label. Filter pairs stand in `filter_labels_train.txt[.gz]`, ….
+A line is an object with `text` and `labels` (integers are rows of the label list, strings are keys). Optional fields
+are `weights`, one for each label, and a group. Without a label list, labels are inferred. The list has a `key` and
+optionally a `text` for each label. Filter pairs are in `filter_labels_train.txt[.gz]` and so on.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 
 
 def matches(path: Path) -> bool:
-    """A folder with a train file, or a file of such a name or that begins with a JSON object."""
+    """A folder with a train file, or a file with such a name, or one that starts with a JSON object."""
     if path.is_dir():
         return find_file(path, ["train"], ENDINGS) is not None
     start = peek(path).lstrip()
-    # with a field "target_ind" it is a file of the repository, unless its name says otherwise
+    # a field "target_ind" means a file of the repository, unless its name says otherwise
     return path.name.endswith(ENDINGS) or (start.startswith(b"{") and b'"target_ind"' not in start)
 
 
@@ -47,7 +47,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
 
 
 def read_labels(path: Path, options: ReadOptions) -> Labels:
-    """A label list: `key` (else the row number), optional `text`; `id`, where given, must be the row."""
+    """Read a label list: `key` (else the row number), optional `text`; `id`, if given, must be the row number."""
     keys, texts = TextsBuilder(), TextsBuilder()
     any_text = False
     for block in blocks(path, options.progress):
@@ -55,7 +55,7 @@ def read_labels(path: Path, options: ReadOptions) -> Labels:
         wrong = np.flatnonzero((ids != np.iinfo(np.int64).min) & (ids != np.arange(len(ids)) + len(keys)))
         if len(wrong):
             at = int(wrong[0])
-            problem = f"the label with id {ids[at]} stands on row {len(keys) + at} of the list"
+            problem = f"the label with id {ids[at]} is on row {len(keys) + at} of the list"
             raise DataError(problem, where=path, line=int(rows[at]), fix="ids must count the rows from 0")
         keys.extend_utf8(some_key.data, some_key.byte_lengths)
         any_text |= some_text is not None
@@ -70,7 +70,7 @@ def read_labels(path: Path, options: ReadOptions) -> Labels:
 
 
 def _label_columns(block: Block, path: Path, before: int) -> tuple[np.ndarray, Texts, Texts | None, np.ndarray]:
-    """Lines, keys, texts (None where no label has one) and ids (the lowest int64 where missing) of a block."""
+    """Return lines, keys, texts (None if no label has one) and ids (the lowest int64 if missing) of a block."""
     found = _native.json_columns(block.data, strings=["key", "text"], integers=["id"])
     if found is not None and len(found.lines):
         (key_data, key_sizes), (text_data, text_sizes) = found.strings

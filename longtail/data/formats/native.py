@@ -1,12 +1,12 @@
-"""A corpus in longtail's own form: a folder of memory-mapped arrays that opens in milliseconds.
+"""A corpus in longtail's own format: a folder of memory-mapped arrays that opens in milliseconds.
 
-Holds everything a Corpus has: labels with their counts, propensity constants and tombstones, each part's texts or
-features, Y, ignored pairs and groups, and what `corpus.json` said. The arrays lie as docs/format.md tells.
+It stores everything a Corpus has: labels with their counts, propensity constants and tombstones; each part's texts
+or features, Y, ignored pairs and groups; and the content of `corpus.json`. docs/format.md describes the arrays.
 
-A damaged folder is refused, and whatever is wrong in it leads no code astray. Opening compares sizes and types of
-all files with the manifest, and the smaller files, up to `VERIFIED` bytes in all, with their checksums. Of the
-others it looks at what points elsewhere (offsets, rows, columns), and at Y; the texts, which are most of a large
-corpus, are not read, but bytes in them that are no text are known as damage when they are met.
+A damaged folder is refused, and no damage can make code read outside an array. Opening compares sizes and types of
+all files with the manifest, and checksums of the smaller files, up to `VERIFIED` bytes in total. In the other files
+it checks offsets, rows, columns and Y. The texts, most of a large corpus, are not read; bytes in them that are not
+UTF-8 are reported as damage when they are used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def matches(path: Path) -> bool:
 
 
 def read(path: Path, options: ReadOptions) -> Corpus:
-    """Open a folder that `save` wrote; its arrays stay on disk until they are looked at."""
+    """Open a folder that `save` wrote; its arrays stay on disk until they are used."""
     refuse_fields(options, "the native format")
     try:
         manifest, arrays = open_folder(path, MANIFEST, KIND, verify=False)
@@ -53,18 +53,18 @@ def read(path: Path, options: ReadOptions) -> Corpus:
         return folder.corpus()
     except StoreError:
         raise
-    except Exception as error:  # a damaged header makes numpy raise anything, a damaged manifest any of ours
-        raise StoreError(f"{path}: the folder is damaged ({error}); make the corpus again") from error
+    except Exception as error:  # damaged headers make numpy raise many kinds of errors
+        raise StoreError(f"{path}: the folder is damaged ({error}); create the corpus again") from error
 
 
 class Opened:
-    """The arrays of a folder, and what makes a corpus of them."""
+    """The arrays of a folder, and the methods that build a corpus from them."""
 
     def __init__(self, path: Path, manifest: dict[str, Any], arrays: Mapping[str, NDArray[Any]]):
         self.path, self.manifest, self.arrays = path, manifest, arrays
 
     def verify(self, limit: int) -> None:
-        """Compare files with their checksums, the smallest first, up to `limit` bytes in all."""
+        """Compare files with their checksums, the smallest first, up to `limit` bytes in total."""
         entries = sorted(self.manifest["arrays"].values(), key=lambda entry: entry["bytes"])
         total = itertools.accumulate(entry["bytes"] for entry in entries)
         small = [entry for entry, so_far in zip(entries, total, strict=True) if so_far <= limit]
@@ -72,44 +72,44 @@ class Opened:
         parallel(lambda entry: npy.check_sum(folder / entry["file"], entry), small)
 
     def corpus(self) -> Corpus:
-        """The corpus; what is in the manifest is checked on the way."""
+        """Return the corpus; the manifest is checked on the way."""
         name, about, parts = (self.manifest[key] for key in ("name", "about", "parts"))
         if not isinstance(name, str) or not isinstance(about, dict) or not isinstance(parts, list):
-            raise StoreError(f"{self.path / MANIFEST}: name, about or parts are damaged; make the corpus again")
+            raise StoreError(f"{self.path / MANIFEST}: name, about or parts are damaged; create the corpus again")
         data = {part: self.part(part) for part in parts}
         labels = self.labels()
         return Corpus(name, data["train"], labels, data.get("dev"), data.get("test"), about)
 
     def part(self, part: str) -> Dataset:
-        """The points of a part."""
+        """Return the points of a part."""
         texts, features = self.texts(f"{part}.texts"), self.csr(f"{part}.features")
         Y = self.csr(f"{part}.Y")
         x = features if texts is None else texts
         if x is None or Y is None:
-            raise StoreError(f"{self.path}: the points or labels of {part!r} are missing; make the corpus again")
+            raise StoreError(f"{self.path}: the points or labels of {part!r} are missing; create the corpus again")
         try:
             return Dataset(x, Y, self.csr(f"{part}.ignore"), self.texts(f"{part}.groups"))
         except DataError as error:
             raise self.damaged(f"{part}.{error.where}", str(error)) from None
 
     def labels(self) -> Labels:
-        """The label space."""
+        """Return the label space."""
         try:
             labels = unpack_labels("labels", self.arrays, self.manifest["labels"], check=False)
         except (StoreError, DataError, ParameterError) as error:
-            raise StoreError(f"{self.path}: {error}; make the corpus again") from None
+            raise StoreError(f"{self.path}: {error}; create the corpus again") from None
         points, counts = labels.points, labels.counts
         if type(points) is not int or points < 0:
-            raise StoreError(f"{self.path / MANIFEST}: the number of points is {points!r}; make the corpus again")
+            raise StoreError(f"{self.path / MANIFEST}: the number of points is {points!r}; create the corpus again")
         if counts.dtype != np.int64 or counts.min(initial=0) < 0 or counts.max(initial=0) > points:
-            raise self.damaged("labels.counts", f"must hold counts from 0 to {points:,}")
+            raise self.damaged("labels.counts", f"must contain counts from 0 to {points:,}")
         if labels.removed is not None and (labels.removed.dtype != bool or labels.removed.view(np.uint8).max() > 1):
-            raise self.damaged("labels.removed", "must hold true and false")
+            raise self.damaged("labels.removed", "must contain true and false only")
         keys = self.texts("labels.keys")
         return replace(labels, keys=labels.keys if keys is None else keys, texts=self.texts("labels.texts"))
 
     def texts(self, name: str) -> MappedTexts | None:
-        """The texts of that name; refused where one would begin behind its end."""
+        """Return the texts of that name; refuse them if their offsets decrease."""
         try:
             texts = unpack_texts(name, self.arrays)
         except StoreError as error:
@@ -117,28 +117,28 @@ class Opened:
         if texts is None:
             return None
         if texts.offsets[0] != 0 or (texts.offsets[1:] < texts.offsets[:-1]).any():
-            raise self.damaged(f"{name}.offsets", "must rise from 0, but falls")
+            raise self.damaged(f"{name}.offsets", "must increase from 0, but decreases")
         return MappedTexts(texts, self.file(f"{name}.data"))
 
     def csr(self, name: str) -> sp.csr_matrix | None:
-        """The sparse matrix of that name; a Dataset looks at what is in it."""
+        """Return the sparse matrix of that name; `Dataset` checks its content."""
         try:
             return unpack_csr(name, self.arrays)
         except StoreError as error:
             raise StoreError(f"{self.path}: {error}") from None
 
     def file(self, array: str) -> Path:
-        """Where an array lies; the folder for what is none."""
+        """Return the file of an array; the folder if there is no such array."""
         entry = self.manifest["arrays"].get(array)
         return self.path if entry is None else self.path / self.manifest["generation"] / entry["file"]
 
     def damaged(self, array: str, how: str) -> StoreError:
-        """The error for an array whose content cannot be what was written."""
+        """Return the error for an array with impossible content."""
         return npy.damaged(self.file(array), how)
 
 
 class MappedTexts(Texts):
-    """Texts on disk, whose content nobody has looked at: what is no UTF-8 is damage, and said to be."""
+    """Texts on disk whose content has not been checked: bytes that are not UTF-8 are reported as damage."""
 
     __slots__ = ("where",)
 
@@ -158,7 +158,7 @@ class MappedTexts(Texts):
         return MappedTexts(found, self.where) if isinstance(found, Texts) else found
 
     def take(self, rows: NDArray[Any]) -> Texts:
-        """The texts at `rows`, in that order."""
+        """Return the texts at `rows`, in that order."""
         return MappedTexts(super().take(rows), self.where)
 
     def __iter__(self) -> Iterator[str]:
@@ -168,7 +168,7 @@ class MappedTexts(Texts):
             raise self._damaged(error) from None
 
     def _damaged(self, error: UnicodeDecodeError) -> StoreError:
-        return npy.damaged(self.where, f"holds {error.object[error.start : error.end]!r}, which is no text")
+        return npy.damaged(self.where, f"holds {error.object[error.start : error.end]!r}, which is not text")
 
 
 def save(corpus: Corpus, folder: Path) -> None:

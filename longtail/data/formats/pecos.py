@@ -1,12 +1,12 @@
-"""Data of PECOS and X-Transformer: label matrices as scipy's `.npz`, texts one a line.
+"""Data of PECOS and X-Transformer: label matrices as scipy's `.npz`, texts one per line.
 
 A folder has `Y.trn.npz` (N×L), beside it texts (`X.trn.txt`; elsewhere `trn_X.txt`, `raw/trn_X.txt`,
 `raw/X.trn.txt`, `train_raw_texts.txt`) or features (`X.trn.npz`, `tfidf-attnxml/X.trn.npz`); the same with `tst`,
 and with `val` or `dev`. `output-items.txt` (`output-labels.txt`, `Y.txt`, `raw/Y.txt`, `label_map.txt`) has the
-labels' texts. Texts win over features where there are both. A label's key is its number.
+labels' texts. If there are both texts and features, texts are used. A label's key is its number.
 
 Or the form of text2text: lines "0,2<TAB>text", whose numbers are lines of `output-labels.txt`, from 0: a folder
-with `training-data.txt` and perhaps `test-data.txt`, or one file with the list of labels beside it.
+with `training-data.txt` and optionally `test-data.txt`, or one file with the list of labels beside it.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def _is_numbered(path: Path | None) -> bool:
 
 
 def find_matrix(folder: Path, part: str, name: str) -> Path | None:
-    """The matrix X or Y of a part."""
+    """Return the file with matrix X or Y of a part."""
     names = [f"{name}.{code}" for code in CODES[part]]
     return find_file(folder, [*names, *(f"tfidf-attnxml/{stem}" for stem in names)], NPZ)
 
 
 def find_texts(folder: Path, part: str) -> Path | None:
-    """The texts of a part."""
+    """Return the file with the texts of a part."""
     names = [name for code in CODES[part] for name in (f"X.{code}", f"{code}_X", f"raw/{code}_X", f"raw/X.{code}")]
     return find_file(folder, names + [f"{stem}_raw_texts" for stem in STEMS[part]], TEXT)
 
@@ -83,7 +83,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
 
 def _read_matrices(path: Path, texts: Texts | None, listed: Path | None, options: ReadOptions) -> Corpus:
     data: dict[str, Dataset] = {}
-    labels, features = [], []  # how many of them each file has
+    labels, features = [], []  # (file, count): how many each file has
     for part in options.parts:
         y_file = find_matrix(path, part, "Y")
         if y_file is not None:
@@ -92,7 +92,7 @@ def _read_matrices(path: Path, texts: Texts | None, listed: Path | None, options
             features += [] if data[part].has_text else [(x_file, data[part].features.shape[1])]
     if "train" not in data:
         fix = "it must have Y.trn.npz, and X.trn.txt or X.trn.npz"
-        raise DataError("the folder holds no training part", where=path, fix=fix)
+        raise DataError("the folder has no training part", where=path, fix=fix)
     if texts is not None and listed is not None:
         labels.append((listed, len(texts)))
     check_widths(labels, "labels")
@@ -101,7 +101,7 @@ def _read_matrices(path: Path, texts: Texts | None, listed: Path | None, options
 
 
 def _read_part(path: Path, part: str, y_file: Path, options: ReadOptions) -> tuple[Path, Dataset]:
-    """The points of a part, and the file they come from."""
+    """Return the points of a part, and the file they come from."""
     Y, good = read_weights(y_file, options)
     x_file = find_texts(path, part)
     if x_file is not None:
@@ -119,9 +119,9 @@ def _read_part(path: Path, part: str, y_file: Path, options: ReadOptions) -> tup
 
 
 def parse(line: str) -> tuple[str, list[int]]:
-    """Text and label numbers of a line "0,2<TAB>text"."""
+    """Return the text and the label numbers of a line "0,2<TAB>text"."""
     if not NUMBERED_LINE.match(line):
-        raise DataError("a line must hold label numbers joined by commas, a TAB, and a text", found=line)
+        raise DataError("a line must consist of label numbers joined by commas, a TAB, and a text", found=line)
     numbers, _, text = line.partition("\t")
     return text, [int(word) for word in numbers.split(",") if word]
 

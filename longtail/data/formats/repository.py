@@ -1,16 +1,16 @@
 """The layouts of the Extreme Classification Repository: a folder, or one file.
 
-- JSON: `trn.json[.gz]`, `tst…`, a point a line with `title`, `content`, `target_ind` (rows of the label list) and
+- JSON: `trn.json[.gz]`, `tst…`, one point per line with `title`, `content`, `target_ind` (rows of the label list) and
   `target_rel`; the text is title and content joined by a blank. `lbl.json[.gz]` lists the labels by `uid`.
-- Matrices: `trn_X_Y.txt`, `tst_X_Y.txt` (header "N L", rows "label:weight …"), beside them texts, one a line
-  (`trn_X.txt`, also in `raw/`; or `raw_data/train.raw.txt`, where a line may begin with "id->"), or features
+- Matrices: `trn_X_Y.txt`, `tst_X_Y.txt` (header "N L", rows "label:weight …"), beside them texts, one per line
+  (`trn_X.txt`, also in `raw/`; or `raw_data/train.raw.txt`, where a line may start with "id->"), or features
   `trn_X_Xf.txt` (header "N D"). `Y.txt` has the labels' texts.
 - Points: `train.txt`, `test.txt`, or `*_train.txt`, `*_test.txt` (header "N D L", rows "label,label f:v f:v …"; a
-  row without labels begins with a blank). Or `*_data.txt` with all points, and `*_trSplit.txt`, `*_tstSplit.txt`
+  row without labels starts with a blank). Or `*_data.txt` with all points, and `*_trSplit.txt`, `*_tstSplit.txt`
   whose first column has the rows, counted from 1, of train and test.
 
-Texts win over features where there are both. A `lbl.json` gives keys and texts in every layout; without one a
-label's key is its number. Validation parts are called `val…`, `dev…`, `valid…` or `validation…`. Filter pairs stand in
+If there are both texts and features, texts are used. A `lbl.json` gives keys and texts in every layout; without one, a
+label's key is its number. Validation parts are called `val…`, `dev…`, `valid…` or `validation…`. Filter pairs are in
 `filter_labels_train.txt`, `filter_labels_test.txt`; `corpus.json` has name and propensity constants.
 """
 
@@ -50,7 +50,7 @@ SPARSE = re.compile(HEADER + rb"((\d+(,\d+)*)?([ \t]*(\r?\n|\Z)|[ \t]+\d+:[^\s:]
 
 
 class Matrices(NamedTuple):
-    """The files of one part: weights of labels, and texts or features."""
+    """The files of one part: label weights, and texts or features."""
 
     weights: Path
     x: Path
@@ -65,23 +65,23 @@ def matches(path: Path) -> bool:
 
 
 def is_sparse(path: Path) -> bool:
-    """Whether a file begins with a header "N D L" and a row."""
+    """Whether a file starts with a header "N D L" and a row."""
     return SPARSE.match(peek(path)) is not None
 
 
 def is_json(path: Path) -> bool:
-    """Whether a file begins with a JSON object that has the repository's field for labels."""
+    """Whether a file starts with a JSON object that has the repository's field for labels."""
     start = peek(path).lstrip()
     return start.startswith(b"{") and b'"target_ind"' in start
 
 
 def find_json(folder: Path) -> dict[str, Path]:
-    """The JSON file of each part, if there is one for train."""
+    """Return the JSON file of each part; empty if train has none."""
     return _with_train({part: find_file(folder, codes, JSON) for part, codes in NAMES.items()})
 
 
 def find_points(folder: Path) -> dict[str, Path]:
-    """The file of points of each part, if there is one for train and it begins as such."""
+    """Return the file of points of each part; empty if train has none, or it does not start like one."""
     named = sorted(p for end in TEXT for p in folder.glob(f"*_train{end}") if not p.name.startswith("filter_"))
     train = find_file(folder, ("train",), TEXT) or (named[0] if len(named) == 1 else None)
     if train is None or not is_sparse(train):
@@ -92,7 +92,7 @@ def find_points(folder: Path) -> dict[str, Path]:
 
 
 def find_split(folder: Path) -> dict[str, Path]:
-    """The file of all points and those that say which are train and test."""
+    """Return the file of all points, and the files that say which are train and test."""
     found = {
         name: next((p for p in sorted(folder.iterdir()) if p.name.lower().endswith(f"_{name.lower()}.txt")), None)
         for name in ("data", "trSplit", "tstSplit")
@@ -102,7 +102,7 @@ def find_split(folder: Path) -> dict[str, Path]:
 
 
 def find_matrices(folder: Path) -> dict[str, Matrices]:
-    """The matrix files of each part."""
+    """Return the matrix files of each part."""
     found = {}
     for part, codes in NAMES.items():
         weights = _stem(folder, part, "_X_Y")
@@ -171,7 +171,7 @@ def _read_sparse(path: Path, listed: Labels | None, options: ReadOptions) -> Fou
     if split := find_split(path):
         return _read_split(path, split, listed, options)
     raise DataError(
-        "the folder holds none of the repository's training files",
+        "the folder has none of the repository's training files",
         where=path,
         found=sorted(p.name for p in path.iterdir())[:8],
         fix="they are called trn.json.gz, trn_X_Y.txt, train.txt or …_train.txt, the last two with a header 'N D L'",
@@ -221,16 +221,16 @@ def _read_split(path: Path, files: dict[str, Path], listed: Labels | None, optio
 
 
 def _split_rows(path: Path, N: int) -> NDArray[np.int64]:
-    """The rows in the first column of a split file, which counts from 1; the other columns are other splits."""
+    """Return the rows in the first column of a split file, which counts from 1; other columns are other splits."""
     rows = []
     for first, lines in line_chunks(path):
         for number, line in enumerate(lines, first):
             words = line.split()
             if words and not (words[0].isdigit() and 1 <= int(words[0]) <= N):
-                raise DataError(f"a split must name points from 1 to {N:,}", where=path, line=number, found=words[0])
+                raise DataError(f"a split must list points from 1 to {N:,}", where=path, line=number, found=words[0])
             rows += [int(words[0]) - 1] if words else []
     if not rows:
-        raise DataError("the split names no point", where=path)
+        raise DataError("the split lists no points", where=path)
     return np.array(rows, np.int64)
 
 
@@ -250,12 +250,12 @@ def _label_list(folder: Path, options: ReadOptions, fields: tuple[str, ...]) -> 
 
 
 def _labels(listed: Labels | None, counts: list[tuple[Path, int]], path: Path) -> Labels:
-    """The labels of the list, or numbered ones; refused where files do not agree how many there are."""
+    """Return the labels of the list, or numbered ones; refuse files with different numbers of labels."""
     check_widths(counts, "labels")
     file, L = counts[0]
     if listed is not None and len(listed) != L:
         problem = f"the label list has {len(listed):,} labels, but {file.name} counts {L:,}"
-        raise DataError(problem, where=path, fix="they must be of one data set: get both again")
+        raise DataError(problem, where=path, fix="they must belong to the same data set: get both again")
     if not L:
         raise DataError("the header says that there are no labels", where=file, line=1)
     return numbered(L) if listed is None else listed

@@ -1,7 +1,7 @@
 """Tables: one CSV, TSV (plain or gzip) or Parquet file, or a folder of `train…`, `dev…`, `test…`, `labels…`.
 
-A text file begins with a line of column names. `--text` (several joined by commas), `--labels`, `--label-sep`
-and `--group-by` say which columns hold what; usual names are found without. In Parquet the labels may also be
+A text file starts with a line of column names. `--text` (several joined by commas), `--labels`, `--label-sep`
+and `--group-by` say which columns to use; without them, usual names are found. In Parquet, the labels may also be
 a column of lists. A label list has the columns `key` and, optionally, `text`.
 """
 
@@ -31,7 +31,7 @@ from longtail.data.parse.parts import RecordLines, about_of, find_file, find_par
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 ENDINGS = (*CSV_ENDINGS, ".parquet")
-BATCH = 1024  # rows of Parquet handed on at a time: with long texts, more would weigh on memory
+BATCH = 1024  # Parquet rows per batch: with long texts, more would need much memory
 
 
 def matches(path: Path) -> bool:
@@ -51,14 +51,14 @@ def read(path: Path, options: ReadOptions) -> Corpus:
 
 
 class TableReader:
-    """Reads the parts of one table; how labels are cut is found out once, in the training part."""
+    """Reads the parts of one table; how label cells are split is decided once, on the training part."""
 
     def __init__(self, options: ReadOptions, group: str | None):
         self.options, self.group = options, group
         self._cutter: LabelCutter | None = None
 
     def points(self, path: Path, records: RecordLines) -> Iterator[Chunk]:
-        """The points of one file."""
+        """Yield the points of one file."""
         return self._parquet(path, records) if is_parquet(path) else self._csv(path, records)
 
     def _cut_like(self, columns: Columns) -> LabelCutter:
@@ -113,26 +113,26 @@ def is_parquet(path: Path) -> bool:
 
 
 def open_parquet(path: Path) -> Any:
-    """The Parquet file, opened; a foreign or damaged one is refused."""
+    """Open a Parquet file; a damaged file, or one of another format, is refused."""
     pa = load_pyarrow("reading Parquet files")
     with guarded(path, "a Parquet file"):
         return pa.parquet.ParquetFile(path, memory_map=False, buffer_size=1 << 20, pre_buffer=False)
 
 
 def parquet_columns(file: Any, path: Path) -> list[str]:
-    """The names of the columns."""
+    """Return the names of the columns."""
     with guarded(path, "a Parquet file"):  # they may not be UTF-8
         return list(file.schema_arrow.names)
 
 
 def batches(file: Any, names: list[str], path: Path) -> Iterator[Any]:
-    """Some columns of a Parquet file, batch by batch."""
+    """Yield some columns of a Parquet file, batch by batch."""
     with guarded(path, "a Parquet file"):
         yield from file.iter_batches(batch_size=BATCH, columns=names)
 
 
 def texts_of(path: Path, column: str) -> Iterator[str]:
-    """The texts in one column of a table, row by row; an empty cell is an empty text."""
+    """Yield the texts in one column of a table, row by row; an empty cell is an empty text."""
     if is_parquet(path):
         file = open_parquet(path)
         _check_column(column, parquet_columns(file, path), path)
@@ -152,7 +152,7 @@ def _check_column(column: str, names: list[str], path: Path) -> None:
 
 
 def read_labels(path: Path, options: ReadOptions) -> Labels:
-    """A label list with the columns `key` and, optionally, `text`. Its rows count: none is ever skipped."""
+    """Read a label list with the columns `key` and, optionally, `text`. No row is skipped: row numbers matter."""
     keys, texts = TextsBuilder(), TextsBuilder()
     has_text = False
     for lines, some_keys, some_texts in _parquet_labels(path) if is_parquet(path) else _csv_labels(path, options):
@@ -192,10 +192,10 @@ def _parquet_labels(path: Path) -> LabelRows:
 
 
 def _label_columns(names: list[str], path: Path) -> list[str]:
-    """`key`, and `text` where there is one, as the file spells them."""
+    """Return `key`, and `text` if it exists, as the file spells them."""
     lower = {name.lower(): name for name in names}
     if "key" not in lower:
-        raise DataError("a label list needs a column 'key'", where=path, found=names, fix="'text' may stand beside it")
+        raise DataError("a label list needs a column 'key'", where=path, found=names, fix="a column 'text' is optional")
     return [lower[name] for name in ("key", "text") if name in lower]
 
 

@@ -1,1 +1,1 @@
-"""What formats are read with: lines, JSON, CSV, Arrow, sparse text, labels, and the builder of points."""
+"""Shared parts of the readers: lines, JSON, CSV, Arrow, sparse text, labels, and the builder of points."""

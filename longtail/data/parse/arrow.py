@@ -1,4 +1,4 @@
-"""Arrow columns, from Parquet or from Hugging Face folders, as texts and labels."""
+"""Converts Arrow columns, from Parquet or Hugging Face folders, to texts and labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from longtail.data.parse.parts import RecordLines
 
 
 def load_pyarrow(feature: str) -> Any:
-    """The pyarrow package, with the modules readers use."""
+    """Return the pyarrow package, with the modules that readers use."""
     try:
         import pyarrow
         import pyarrow.compute
@@ -34,19 +34,19 @@ def load_pyarrow(feature: str) -> Any:
 
 @contextmanager
 def guarded(path: Path, what: str) -> Iterator[None]:
-    """What pyarrow makes of a foreign or damaged file becomes one error."""
+    """Turn pyarrow's errors about a damaged or wrong file into one error."""
     pa = load_pyarrow(f"reading {what}")
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         fix = "write or copy it again"
-        raise DataError(f"not {what}, or a damaged one", where=path, found=str(error), fix=fix) from None
+        raise DataError(f"not {what}, or damaged", where=path, found=str(error), fix=fix) from None
 
 
 class ArrowPoints:
-    """Turns record batches into chunks of points. Rows, counted from 1, stand for lines in messages.
+    """Turns record batches into chunks of points. Messages give row numbers, from 1, instead of line numbers.
 
-    Nothing (null) is an empty text, or no label; so is the integer `missing`, where one is given.
+    Null means an empty text, or no label; so does the integer `missing`, if one is given.
     """
 
     def __init__(self, path: Path, columns: Columns, cutter: LabelCutter, checks: Checks, missing: int | None = None):
@@ -54,7 +54,7 @@ class ArrowPoints:
         self.path, self.columns, self.cutter, self.checks, self.missing = path, columns, cutter, checks, missing
 
     def chunks(self, batches: Iterator[Any], records: RecordLines) -> Iterator[Chunk]:
-        """The points of some batches, in order."""
+        """Yield the points of some batches, in order."""
         for batch in self.cutter.after_guess(batches, self._cells):
             if batch.num_rows:
                 lines = np.arange(batch.num_rows) + len(records) + 1
@@ -64,7 +64,7 @@ class ArrowPoints:
                 yield chunk
 
     def _cells(self, batch: Any) -> list[str] | None:
-        """The cells of labels that are text, for a guess at what separates them: as well as they can be read."""
+        """Return the label cells that are text, as well as they can be read, to guess the separator."""
         array = batch.column(self.columns.labels)
         if not self._is_text(array.type):
             return None
@@ -83,7 +83,7 @@ class ArrowPoints:
         return chunk if good.all() else chunk.only(good)
 
     def _bad(self, good: NDArray[np.bool_], at: int, error: DataError) -> None:
-        """Report a bad row, once."""
+        """Report a bad row, only once."""
         if good[at]:
             self.checks.bad(error)
             good[at] = False
@@ -96,12 +96,12 @@ class ArrowPoints:
             fix = "name a column of strings with --text"
             raise DataError(f"column {name!r} must be text", where=self.path, found=str(array.type), fix=fix)
         if not text and not (self._is_text(array.type) or types.is_integer(array.type)):
-            problem = f"column {name!r} must hold group keys, text or whole numbers"
+            problem = f"column {name!r} must contain group keys: text or whole numbers"
             raise DataError(problem, where=self.path, found=str(array.type))
         return texts_of(self._strings(array, lines, np.arange(len(array)), good))
 
     def _strings(self, array: Any, lines: NDArray[np.int64], rows: NDArray[np.int64], good: NDArray[np.bool_]) -> Any:
-        """Large strings, empty for nothing; where one is not UTF-8, its row is bad. `rows`: the row of each."""
+        """Return large strings, empty for null; a row that is not UTF-8 is bad. `rows`: the row of each string."""
         sound = self._is_sound(array)
         array = self.pa.compute.fill_null(array.cast(self.pa.large_string()), "")
         if sound:
@@ -116,7 +116,7 @@ class ArrowPoints:
         return self.pa.array(cells, self.pa.large_binary()).cast(self.pa.large_string())
 
     def _is_sound(self, array: Any) -> bool:
-        """Whether all strings are UTF-8; an array that is broken otherwise is refused."""
+        """Whether all strings are UTF-8; an array that is broken in another way is refused."""
         try:
             array.validate(full=True)
         except self.pa.ArrowException as error:
@@ -126,7 +126,7 @@ class ArrowPoints:
         return True
 
     def _labels(self, array: Any, lines: NDArray[np.int64], good: NDArray[np.bool_]) -> tuple[Any, NDArray[np.int64]]:
-        """Flat label values and how many each row has."""
+        """Return flat label values, and the number of labels in each row."""
         types = self.pa.types
         if types.is_null(array.type):
             return np.empty(0, np.int64), np.zeros(len(array), np.int64)
@@ -139,7 +139,7 @@ class ArrowPoints:
             return self._cut(array, lines, good)
         if self._is_list(array.type):
             return self._listed(array, lines, good)
-        problem = f"column {self.columns.labels!r} must hold labels: text, whole numbers or lists of these"
+        problem = f"column {self.columns.labels!r} must contain labels: text, whole numbers or lists of these"
         fix = "name another column with --labels"
         raise DataError(problem, where=self.path, found=str(array.type), fix=fix)
 
@@ -158,7 +158,7 @@ class ArrowPoints:
         lengths = pc.fill_null(pc.list_value_length(array), 0).cast(self.pa.int64()).to_numpy(zero_copy_only=False)
         flat, rows = pc.list_flatten(array), np.repeat(np.arange(len(array)), lengths)
         for at in rows[flat.is_null().to_numpy(zero_copy_only=False)].tolist():
-            problem = "a list of labels holds nothing (null) among its labels"
+            problem = "a list of labels contains a null"
             self._bad(good, at, DataError(problem, where=self.path, line=int(lines[at]), found=array[at].as_py()))
         if types.is_integer(flat.type):
             return _int64(self.pa, flat), lengths
@@ -178,7 +178,7 @@ class ArrowPoints:
 
 
 def texts_of(array: Any) -> Texts:
-    """An Arrow array of large strings, without nulls, as `Texts`."""
+    """Return an Arrow array of large strings, without nulls, as `Texts`."""
     _, offsets, data = array.buffers()
     cuts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     raw = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
@@ -186,7 +186,7 @@ def texts_of(array: Any) -> Texts:
 
 
 def _int64(pa: Any, array: Any) -> NDArray[np.int64]:
-    """Integers as int64, 0 for nothing; what is larger than any index is −1, which no list holds."""
+    """Return integers as int64, 0 for null; values too large for any index become −1, which no list contains."""
     if array.type == pa.uint64():
         array = pa.compute.if_else(pa.compute.greater(array, 2**62), None, array)
         array = pa.compute.fill_null(array.cast(pa.int64()), -1)

@@ -1,4 +1,4 @@
-"""Collects points chunk by chunk into a Dataset; beside the result only one chunk is held."""
+"""Collects points chunk by chunk into a Dataset; besides the result, only one chunk is in memory."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from longtail.data.sparse import WEIGHT, csr, move_columns, order_once
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some points of a file, with their labels laid flat: row i has the next `lengths[i]` of `values`.
+    """Some points of a file, with flat labels: row i has the next `lengths[i]` of `values`.
 
-    `lines` (n,) is the line each point stands on, for messages; `texts` is None when features come from
-    elsewhere; `weights` run beside `values`.
+    `lines` (n,) is the line number of each point, for messages; `texts` is None if features come from elsewhere;
+    `weights` has one value for each of `values`.
     """
 
     lines: NDArray[np.int64]
@@ -44,7 +44,7 @@ class Chunk:
         weights: Sequence[Sequence[float]] | None = None,
         groups: Sequence[str] | None = None,
     ) -> Chunk:
-        """From one list of labels a point."""
+        """Build from one list of labels per point."""
         return cls(
             np.asarray(lines, np.int64),
             None if texts is None else Texts.of(texts),
@@ -55,11 +55,11 @@ class Chunk:
         )
 
     def rows(self) -> NDArray[np.int64]:
-        """The point of each value."""
+        """Return the point of each value."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     def only(self, good: NDArray[np.bool_]) -> Chunk:
-        """The points where `good` holds."""
+        """Return the points where `good` is true."""
         inside = good[self.rows()]
         if isinstance(self.values, np.ndarray):
             values: Values = self.values[inside]
@@ -77,7 +77,7 @@ class Chunk:
 
 
 class PointsBuilder:
-    """The points of one part of a corpus, as its file is read."""
+    """The points of one part of a corpus, collected while its file is read."""
 
     def __init__(self, space: LabelSpace, checks: Checks, path: Path):
         self.space, self.checks, self.path = space, checks, path
@@ -85,7 +85,7 @@ class PointsBuilder:
         self._columns, self._weights, self._lengths, self._lines = bytearray(), bytearray(), bytearray(), bytearray()
 
     def add(self, chunk: Chunk) -> None:
-        """Add points. One with a bad label or weight is refused, or skipped."""
+        """Add points. A point with a bad label or weight is refused, or skipped."""
         chunk = self._good_points(chunk)
         if chunk.texts is not None:
             self.checks.note_empty(chunk.texts, self.path, chunk.lines)
@@ -96,7 +96,7 @@ class PointsBuilder:
         self._add_targets(chunk)
 
     def _good_points(self, chunk: Chunk) -> Chunk:
-        """The points whose labels and weights are good; of each other one the first wrong value is reported."""
+        """Return the points with good labels and weights; for every other point, report its first wrong value."""
         codes = self.space.look(chunk.values)
         wrong = codes < 0
         if chunk.weights is not None:
@@ -112,7 +112,7 @@ class PointsBuilder:
         return chunk.only(good)
 
     def _add_targets(self, chunk: Chunk) -> None:
-        """Append rows of Y, columns sorted within rows, repeated ones merged (the largest weight stays)."""
+        """Append rows of Y: columns sorted within rows, duplicates merged (the largest weight is used)."""
         rows, columns = chunk.rows(), self.space.columns(chunk.values)
         weights = np.ones(len(columns)) if chunk.weights is None else chunk.weights
         lengths = chunk.lengths
@@ -123,7 +123,7 @@ class PointsBuilder:
             left = np.bincount(rows[order], minlength=len(lengths))
             if len(order) < len(rows):
                 line = int(chunk.lines[np.argmax(left < lengths)])
-                what = "a label stood twice in one line and was counted once"
+                what = "a label was repeated in one line and is counted once"
                 self.checks.mend(what, self.path, line, len(rows) - len(order))
             lengths = left
         self._columns += columns.astype(np.int32).tobytes()
@@ -131,7 +131,7 @@ class PointsBuilder:
         self._lengths += lengths.astype(np.int64).tobytes()
 
     def _error(self, chunk: Chunk, at: int, code: int, line: int) -> DataError:
-        """What is wrong with a value, or with its weight."""
+        """Return what is wrong with a value, or with its weight."""
         value = chunk.values[at]
         found, fix = value.item() if isinstance(value, np.generic) else value, None
         if code >= 0:
@@ -143,14 +143,14 @@ class PointsBuilder:
             fix = "add it to the list, or leave such points out with --on-bad-line skip"
         else:
             size = len(self.space.labels) if isinstance(self.space, ListedLabels) else 0
-            problem = f"a label index lies outside 0 … {size - 1}"
+            problem = f"a label index is outside 0 … {size - 1}"
             fix = "indices count the rows of the label list from 0"
         return DataError(problem, where=self.path, line=line, found=found, fix=fix)
 
     def check_some(self, seen: int) -> None:
-        """Refuse a file with no point, or with none that was kept of the `seen` it has."""
+        """Refuse a file with no points, or one whose `seen` points were all skipped."""
         if not seen:
-            raise DataError("the file holds no point", where=self.path)
+            raise DataError("the file has no points", where=self.path)
         if not len(self):
             first = self.checks.first_skipped
             raise DataError(f"all {seen:,} points were skipped as bad; the first bad line: {first}", where=self.path)
@@ -160,16 +160,16 @@ class PointsBuilder:
 
     @property
     def lines(self) -> NDArray[np.int64]:
-        """The line each kept point stands on."""
+        """Return the line number of each point kept."""
         return np.frombuffer(self._lines, np.int64)
 
     @property
     def occurrences(self) -> int:
-        """How many labels the kept points have, each counted once a point."""
+        """Return the total number of labels of the points kept; a label counts once per point."""
         return len(self._columns) // 4
 
     def largest(self) -> tuple[int, int]:
-        """The largest column, and the line on which it first stands; −1, 0 where no point has a label."""
+        """Return the largest column and the line where it first occurs; −1 and 0 if no point has a label."""
         if not self.occurrences:
             return -1, 0
         columns = np.frombuffer(self._columns, np.int32)
@@ -178,7 +178,7 @@ class PointsBuilder:
         return int(columns[at]), int(self.lines[row])
 
     def finish(self, L: int, final: NDArray[np.int64] | None, x: Texts | sp.csr_matrix | None = None) -> Dataset:
-        """The Dataset over L labels; `final` maps provisional columns to final ones, `x` stands for the texts."""
+        """Return the Dataset over L labels; `final` maps provisional columns to final ones; `x` replaces the texts."""
         indptr = np.zeros(len(self) + 1, np.int64)
         np.cumsum(np.frombuffer(self._lengths, np.int64), out=indptr[1:])
         columns, weights = np.frombuffer(self._columns, np.int32), np.frombuffer(self._weights, np.float32)

@@ -1,4 +1,4 @@
-"""Which columns of a table hold text, labels and group; and how a cell of labels is cut."""
+"""Which columns of a table are text, labels and group; and how a cell of labels is split."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from longtail.data.parse.json_points import split_labels
 
 log = logging.getLogger("longtail")
 
-# Looked for in this order, whatever their case, where the user names none.
+# Tried in this order, ignoring case, if the user names no column.
 TEXT_NAMES = ("text", "body", "content", "title", "abstract", "description", "document", "sentence", "question")
 LABEL_NAMES = ("labels", "tags", "label", "categories", "category", "tag", "classes", "class", "subjects", "topics")
 SEPARATORS = (";", "|", ",")  # in the order in which the guess tries them
-SAMPLE = 1000  # label cells that the guess looks at
+SAMPLE = 1000  # how many label cells the guess looks at
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns of a table that are read."""
+    """Names of the columns to read."""
 
     text: tuple[str, ...]
     labels: str
@@ -34,13 +34,13 @@ class Columns:
 
     @property
     def all(self) -> list[str]:
-        """Every column to read, each once."""
+        """Return every column to read, without duplicates."""
         names = (*self.text, self.labels, *(() if self.group is None else (self.group,)))
         return list(dict.fromkeys(names))
 
 
 def choose_columns(names: Sequence[str], options: ReadOptions, path: Path, group: str | None = None) -> Columns:
-    """The columns the user named, else those with a usual name; refused with the list where there are none."""
+    """Return the columns the user named, else those with a usual name; the error lists the columns that exist."""
     text = _named(names, options.text, path) if options.text else [_usual(names, TEXT_NAMES, "text", path)]
     wanted = options.labels
     labels = _find(names, wanted, "labels", path) if wanted else _usual(names, LABEL_NAMES, "labels", path)
@@ -49,7 +49,7 @@ def choose_columns(names: Sequence[str], options: ReadOptions, path: Path, group
 
 
 def _named(names: Sequence[str], wanted: str, path: Path) -> list[str]:
-    """One column, whose name may hold a comma, or several joined by commas."""
+    """Parse one column, whose name may contain a comma, or several joined by commas."""
     if wanted in names:
         return [wanted]
     return [_find(names, name.strip(), "text", path) for name in wanted.split(",")]
@@ -79,12 +79,12 @@ Chunk = TypeVar("Chunk")
 
 @dataclass
 class LabelCutter:
-    """Cuts cells of labels at a separator: the user's, or one guessed from the first cells and said.
+    """Splits cells of labels at a separator: the user's, or one guessed from the first cells and logged.
 
-    The guess, over the first 1,000 cells that are not empty: cells that are all lists (`["a", "b"]`, as JSON or
-    Python writes them) are read as such; else the first of `;` `|` `,` that stands in any of them separates;
-    else, where no cell holds a blank, a cell is one label. Cells with blanks and none of these are refused:
-    whether a blank separates labels or belongs to one, only the user knows.
+    The guess looks at the first 1,000 non-empty cells. If all are lists (`["a", "b"]`, as JSON or Python writes
+    them), they are read as lists. Otherwise the first of `;` `|` `,` that occurs in any cell is the separator.
+    Otherwise, if no cell contains a blank, each cell is one label. Cells with blanks and none of these are refused:
+    only the user knows whether a blank separates labels or is part of one.
     """
 
     separator: str | None
@@ -98,9 +98,9 @@ class LabelCutter:
         self._mode = {"\\t": "\t", "\\n": "\n"}.get(self.separator or "", self.separator)
 
     def after_guess(self, chunks: Iterator[Chunk], cells: Callable[[Chunk], Iterable[str] | None]) -> Iterator[Chunk]:
-        """The chunks of a file, the first of them held back until the sample is full or the file ends.
+        """Yield the chunks of a file; the first ones are held back until the sample is full or the file ends.
 
-        `cells` gives the label cells of a chunk; None if there is nothing to cut in it.
+        `cells` returns the label cells of a chunk; None if there is nothing to split in it.
         """
         held: list[Chunk] = []
         for chunk in chunks:
@@ -110,7 +110,7 @@ class LabelCutter:
                 self._sample += (cell for cell in map(str.strip, found) if cell)
             if self._mode is None and len(self._sample) >= SAMPLE:
                 self._guess()
-            if found is None or self._mode is not None or not self._sample:  # what is empty can be cut unguessed
+            if found is None or self._mode is not None or not self._sample:  # empty cells need no guess
                 yield from held
                 held.clear()
         if self._mode is None and self._sample:
@@ -118,7 +118,7 @@ class LabelCutter:
         yield from held
 
     def cut(self, cells: Sequence[str], path: Path, lines: Sequence[int]) -> list[list[Any] | DataError]:
-        """The labels of each cell, after the guess; a DataError in place of those of a cell that cannot be read."""
+        """Return the labels of each cell, after the guess; a DataError for a cell that cannot be read."""
         if self._mode is None:  # only empty cells so far
             return [[] for _ in cells]
         if self._mode == "list":
@@ -137,19 +137,19 @@ class LabelCutter:
             return
         there = [mark for mark in SEPARATORS if any(mark in cell for cell in sample)]
         if not there:
-            self._mode = "one"  # a cell with a blank is refused when it is cut
+            self._mode = "one"  # a cell with a blank is refused when it is split
             if not any(" " in cell for cell in sample):
                 log.info("column %r: each cell is one label, such as %s", self.column, shorten(sample[0]))
             return
         self._mode = mark = there[0]
         cell = next(cell for cell in sample if mark in cell)
         cut = split_labels(cell, mark)
-        # "Paris, France" may be one label; and where two marks stand, the other may be the separator
+        # "Paris, France" may be one label; and if two marks occur, the other one may be the separator
         blanks = mark == "," and any(" " in label for cell in sample for label in split_labels(cell, ","))
         doubtful = blanks or len(there) > 1
         log.log(
             logging.WARNING if doubtful else logging.INFO,
-            "column %r: labels are cut at %r (%s gives %s); --label-sep says otherwise",
+            "column %r: labels are split at %r (%s gives %s); use --label-sep to change this",
             *(self.column, mark, shorten(cell), shorten(cut)),
         )
 
@@ -160,16 +160,16 @@ class LabelCutter:
                 what = "a blank" if mark == " " else repr(mark)
                 other = ";" if mark != ";" else "|"
                 raise DataError(
-                    f"a cell of column {self.column!r} holds {what}, which may separate labels or belong to one",
+                    f"a cell of column {self.column!r} contains {what}, which may separate labels or be part of one",
                     where=path,
                     line=int(lines[at]),
                     found=cells[at],
-                    fix=f"say --label-sep {mark!r} if it separates, or --label-sep {other!r} if a cell is one label",
+                    fix=f"use --label-sep {mark!r} if it separates, or --label-sep {other!r} if a cell is one label",
                 )
 
 
 def _parse_list(cell: str, path: Path, line: int) -> list[Any] | DataError:
-    """The labels in a cell that holds a list, as JSON or as Python writes it."""
+    """Return the labels in a cell that contains a list, as JSON or as Python writes it."""
     if not cell.strip():
         return []
     try:
@@ -180,6 +180,6 @@ def _parse_list(cell: str, path: Path, line: int) -> list[Any] | DataError:
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             value = None
     if not isinstance(value, list) or not all(type(label) in (str, int) for label in value):
-        problem = "the cell does not hold a list of labels, as the first ones do"
+        problem = "the cell is not a list of labels, but the first cells are"
         return DataError(problem, where=path, line=line, found=cell)
     return value

@@ -1,4 +1,4 @@
-"""Records of CSV and TSV files, streamed, with the line each begins on."""
+"""Records of CSV and TSV files, streamed, with the line number of each."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from longtail.data.checks import Checks
 from longtail.data.parse.lines import blocks, decode_line
 
 DELIMITERS = (",", ";", "\t")
-ROWS, SIZE = 4096, 1 << 20  # records handed on at a time: at most so many, or so many characters
-FIELD_LIMIT = 2**31 - 1  # the csv module's own limit is 128 kB, and one for the whole process
+ROWS, SIZE = 4096, 1 << 20  # the largest chunk: number of records, and of characters
+FIELD_LIMIT = 2**31 - 1  # the csv module's own limit is 128 kB, for the whole process
 
 
 class CsvFile:
     """A table in a text file: `header`, then `rows` in chunks.
 
-    Quoted fields may hold delimiters, doubled quotes and line ends. Lines are counted as an editor counts them.
+    Quoted fields may contain delimiters, doubled quotes and line ends. Lines are counted as in an editor.
     """
 
     def __init__(self, path: Path, checks: Checks, progress: Progress | None = None):
         self.path, self.checks, self.progress = path, checks, progress
-        self._trouble: DataError | None = None  # of a line of the record that is being read
+        self._trouble: DataError | None = None  # of a line in the record being read
         self._lines = self._decoded()
         first = next((line for line in self._lines_counted() if line.strip()), None)
         if first is None:
-            raise DataError("the file is empty", where=path, fix="a table begins with a line of column names")
+            raise DataError("the file is empty", where=path, fix="a table starts with a line of column names")
         if csv.field_size_limit() < FIELD_LIMIT:
             csv.field_size_limit(FIELD_LIMIT)
         self.delimiter = sniff_delimiter(first, path)
@@ -38,14 +38,14 @@ class CsvFile:
         self.header = self._read_header()
 
     def chunks(self) -> Iterator[tuple[list[int], list[list[str] | None]]]:
-        """(line, fields) of some records at a time; None for the fields of a record that was skipped."""
+        """Yield chunks of (line, fields); the fields of a skipped record are None."""
         lines: list[int] = []
         rows: list[list[str] | None] = []
         size = 0
         while (record := self._record()) is not None:
             line, fields = record
             blank = isinstance(fields, list) and len(fields) < 2 and not "".join(fields).strip()
-            if blank and self._trouble is None:  # a line of nothing but NUL bytes is a bad one
+            if blank and self._trouble is None:  # a line of only NUL bytes is a bad line
                 continue
             lines.append(line)
             rows.append(row := self._checked(line, fields))
@@ -57,13 +57,13 @@ class CsvFile:
             yield lines, rows
 
     def _checked(self, line: int, fields: list[str] | DataError) -> list[str] | None:
-        """The fields; None where the record is bad and bad ones are skipped."""
+        """Return the fields; None if the record is bad and bad records are skipped."""
         trouble, self._trouble = self._trouble, None
         if isinstance(fields, DataError):
             trouble = trouble or fields
         elif trouble is None and len(fields) != len(self.header):
             problem = f"the row has {len(fields)} column(s), the header has {len(self.header)}"
-            fix = "quote fields that hold the delimiter or a line end"
+            fix = "quote fields that contain the delimiter or a line end"
             trouble = DataError(problem, where=self.path, line=line, found=fields, fix=fix)
         if trouble is not None:
             self.checks.bad(trouble)
@@ -71,7 +71,7 @@ class CsvFile:
         return fields if isinstance(fields, list) else None
 
     def _record(self) -> tuple[int, list[str] | DataError] | None:
-        """The next record and the line it begins on; None at the end."""
+        """Return the next record and the line where it starts; None at the end."""
         line = self._before + self._reader.line_num + 1
         try:
             return line, next(self._reader)
@@ -86,7 +86,7 @@ class CsvFile:
     def _csv_error(self, error: csv.Error, line: int) -> DataError:
         if "new-line" in str(error):
             fix = "quote the field, or save the file with LF or CRLF line ends"
-            return DataError("a carriage return stands inside a field", where=self.path, line=line, fix=fix)
+            return DataError("a carriage return inside a field", where=self.path, line=line, fix=fix)
         fix = "a quote inside a quoted field is written twice"
         return DataError(f"not valid CSV ({error})", where=self.path, line=line, fix=fix)
 
@@ -120,7 +120,7 @@ class CsvFile:
         yield from self._lines
 
     def _decoded(self) -> Iterator[str]:
-        """The lines as text, with their ends; CRLF becomes LF, as in all text files."""
+        """Yield the lines as text, with their ends; CRLF becomes LF, as in all text files."""
         for block in blocks(self.path, self.progress):
             data = block.data.replace(b"\r\n", b"\n")
             try:
@@ -130,12 +130,12 @@ class CsvFile:
             yield from self._line_by_line(data, block.first) if text is None else io.StringIO(text, newline="\n")
 
     def _line_by_line(self, data: bytes, first: int) -> Iterator[str]:
-        """A block with a NUL or invalid UTF-8: the trouble is noted when its line is taken."""
+        """Yield the lines of a block with a NUL or invalid UTF-8; the error is recorded when its line is used."""
         for number, line in enumerate(io.BytesIO(data), first):
             try:
                 text = decode_line(line, self.path, number)
                 if "\0" in text:
-                    fix = "the file is damaged, or no text"
+                    fix = "the file is damaged, or not text"
                     raise DataError("a NUL byte", where=self.path, line=number, found=line.rstrip(), fix=fix)
             except DataError as error:
                 self._trouble = self._trouble or error
@@ -144,8 +144,8 @@ class CsvFile:
 
 
 def sniff_delimiter(header: str, path: Path) -> str:
-    """TAB for a `.tsv` that has one in its header, else whichever of `,` `;` TAB the header has most of."""
+    """Return TAB for a `.tsv` with a TAB in its header, else the most frequent of `,` `;` TAB in the header."""
     if "\t" in header and ".tsv" in path.suffixes[-2:]:
         return "\t"
-    outside = "".join(header.split('"')[::2])  # what is not quoted
+    outside = "".join(header.split('"')[::2])  # the part that is not quoted
     return max(DELIMITERS, key=outside.count)

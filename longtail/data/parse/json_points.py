@@ -1,4 +1,4 @@
-"""Points from JSON lines, whatever the fields are called."""
+"""Points from JSON lines, with any field names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from longtail.data.parse.parts import RecordLines
 
 @dataclass(frozen=True)
 class Fields:
-    """Names of the fields of a point. Several text fields are joined by a blank; those in `optional` may lack."""
+    """Names of the fields of a point. Several text fields are joined by a blank; those in `optional` may be missing."""
 
     text: tuple[str, ...] = ("text",)
     labels: str = "labels"
@@ -33,14 +33,14 @@ class Fields:
 
 
 class JsonPoints:
-    """The points of JSON lines, block by block: natively, and line by line where a block has something odd."""
+    """Reads points from JSON lines, block by block: natively, or line by line if a block has something unusual."""
 
     def __init__(self, options: ReadOptions, fields: Fields):
         self.fields, self.checks = fields, options.checks
         self.label_sep, self.progress = options.label_sep, options.progress
 
     def points(self, path: Path, records: RecordLines) -> Iterator[Chunk]:
-        """The points of one file."""
+        """Yield the points of one file."""
         for block in blocks(path, self.progress):
             chunk = self._columns(block)
             if chunk is not None:
@@ -80,7 +80,7 @@ class JsonPoints:
         return Chunk.of(numbers, [self._text(point) for _, point in good], labels, weights, groups)
 
     def _good_points(self, block: Block, path: Path, records: RecordLines) -> Iterator[tuple[int, dict[str, Any]]]:
-        """(line, point) of the lines that are points; blank lines are passed over, others are bad."""
+        """Yield (line, point) of the lines that are points; blank lines are skipped, others are bad."""
         full = [(number, line) for number, line in enumerate(split_lines(block.data), block.first) if line.strip()]
         records.add([number for number, _ in full])
         for number, line in full:
@@ -92,7 +92,7 @@ class JsonPoints:
                 self.checks.bad(error)
 
     def _check(self, point: dict[str, Any], path: Path, number: int) -> None:
-        """Refuse a point that lacks a field or has one of the wrong type."""
+        """Refuse a point in which a field is missing or has the wrong type."""
         where: dict[str, Any] = {"where": path, "line": number}
         options = [(name, "text") for name in self.fields.text if name not in self.fields.optional]
         options.append((self.fields.labels, "labels"))
@@ -107,7 +107,7 @@ class JsonPoints:
                 raise DataError(f"the field {name!r} must be text", **where, found=point[name])
         labels = point[self.fields.labels]
         if isinstance(labels, str) and self.label_sep is None:
-            raise DataError("the labels are one string", **where, found=labels, fix="cut it with --label-sep")
+            raise DataError("the labels are one string", **where, found=labels, fix="split it with --label-sep")
         if not isinstance(labels, list | str):
             raise DataError("the labels must be a list", **where, found=labels)
         weights = point.get(self.fields.weights)
@@ -126,30 +126,30 @@ class JsonPoints:
 
 
 def group_key(value: Any) -> str:
-    """The key of a group; empty, which is no group, for null."""
+    """Return the key of a group; null gives an empty key, which means no group."""
     return "" if value is None else str(value)
 
 
 def parse_object(line: bytes, path: Path, number: int) -> dict[str, Any]:
-    """One line as a JSON object, or a DataError that says where it stops being one."""
+    """Return one line as a JSON object, or raise a DataError that says where it is invalid."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        decode_line(line, path, number)  # invalid UTF-8 has a message of its own
+        decode_line(line, path, number)  # invalid UTF-8 has its own message
         problem = f"not valid JSON ({error.msg} at column {error.colno})"
         raise DataError(problem, where=path, line=number, found=line) from None
     if not isinstance(value, dict):
-        raise DataError("a line must hold a JSON object", where=path, line=number, found=value)
+        raise DataError("a line must contain a JSON object", where=path, line=number, found=value)
     return value
 
 
 def split_labels(cell: str, separator: str) -> list[str]:
-    """A label cell cut at `separator`, blanks around labels and empty ones dropped."""
+    """Split a label cell at `separator`; blanks around labels, and empty labels, are dropped."""
     return [label for part in cell.split(separator) if (label := part.strip())]
 
 
 def mixed_values(is_string: NDArray[np.uint8], integers: NDArray[np.int64], strings: Texts) -> Values:
-    """Label values in order: an array where all are integers, else a list."""
+    """Return label values in order: an array if all are integers, else a list."""
     if not len(strings):
         return integers
     if not len(integers):
@@ -159,12 +159,12 @@ def mixed_values(is_string: NDArray[np.uint8], integers: NDArray[np.int64], stri
 
 
 def joined(columns: list[Texts]) -> Texts:
-    """Several text columns as one, contents joined by a blank, empty ones left out."""
+    """Join several text columns into one, contents separated by a blank, empty ones left out."""
     whole = columns[0]
     for column in columns[1:]:
         n, both = len(whole), (whole.byte_lengths > 0) & (column.byte_lengths > 0)
         pool = whole + column + Texts.of([" ", ""])
         rows = np.stack([np.arange(n), np.where(both, 2 * n, 2 * n + 1), np.arange(n, 2 * n)], axis=1)
-        pieces = pool.take(rows.ravel())  # of each text: the one, the blank or nothing, the other
+        pieces = pool.take(rows.ravel())  # of each text: the first part, a blank or nothing, the second part
         whole = Texts(pieces.data, np.ascontiguousarray(pieces.offsets[::3]))
     return whole

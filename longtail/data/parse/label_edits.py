@@ -1,4 +1,4 @@
-"""Files that say what is to change in a label space: new labels, keys, new names."""
+"""Files that describe changes to a label space: new labels, keys to remove or restore, new names."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from longtail.data.parse.lines import decode_line, line_chunks
 
 
 def read_new_labels(path: Path, known: Labels) -> tuple[Texts, Texts | None]:
-    """Keys and texts of labels to add, one JSON object a line; texts are None where those of `known` have none.
+    """Read keys and texts of labels to add, one JSON object per line; texts are None if `known` has no texts.
 
-    A key that stands twice, or that `known` has, is refused with its line.
+    A duplicate key, or one that `known` already has, is refused with its line number.
     """
     lines: dict[str, int] = {}
     texts: list[str] = []
@@ -40,7 +40,7 @@ def read_new_labels(path: Path, known: Labels) -> tuple[Texts, Texts | None]:
 
 
 def read_keys(path: Path, known: Labels) -> list[str]:
-    """Keys of `known`, one a line; or JSON objects with a `key`."""
+    """Read keys of `known`, one per line; or JSON objects with a `key`."""
     lines: dict[str, int] = {}
     for number, value in values(path, ("key",)):
         note_key(lines, value[0], path, number)
@@ -48,7 +48,7 @@ def read_keys(path: Path, known: Labels) -> list[str]:
 
 
 def read_names(path: Path, known: Labels) -> dict[str, str]:
-    """Old keys of `known` and the new ones: `OLD<tab>NEW` a line, or JSON objects with `old` and `new`."""
+    """Read old keys of `known` and new ones: `OLD<tab>NEW` per line, or JSON objects with `old` and `new`."""
     lines: dict[str, int] = {}
     names = []
     for number, (old, new) in values(path, ("old", "new")):
@@ -58,7 +58,7 @@ def read_names(path: Path, known: Labels) -> dict[str, str]:
 
 
 def values(path: Path, fields: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
-    """(line, values) of each line: fields of a JSON object where the file begins with one, else cut at tabs."""
+    """Yield (line, values) of each line: fields of a JSON object if the file starts with one, else split at tabs."""
     json: bool | None = None
     for number, line in full_lines(path):
         json = line.lstrip().startswith(b"{") if json is None else json
@@ -78,26 +78,26 @@ def values(path: Path, fields: tuple[str, ...]) -> Iterator[tuple[int, list[str]
 
 
 def full_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """(number, line) of the lines of a file that are not blank."""
+    """Yield (number, line) of the lines of a file that are not blank."""
     for first, chunk in line_chunks(path):
         yield from ((number, line) for number, line in enumerate(chunk, first) if line.strip())
 
 
 def note_key(lines: dict[str, int], key: str, path: Path, number: int) -> None:
-    """Note the line of a key; one that is empty or stands twice is refused."""
+    """Record the line of a key; an empty or duplicate key is refused."""
     if not key:
         raise DataError("a key must not be empty", where=path, line=number)
     if lines.setdefault(key, number) != number:
-        problem = f"the key stands on line {lines[key]} already"
+        problem = f"the key is already on line {lines[key]}"
         raise DataError(problem, where=path, line=number, found=key, fix="keys must be unique")
 
 
 def check_known(lines: dict[str, int], path: Path, known: Labels) -> list[str]:
-    """The keys of `lines`; one that is no label of `known` is refused with its line."""
+    """Return the keys of `lines`; a key that `known` does not have is refused with its line number."""
     if not lines:
-        raise DataError("the file names no label", where=path)
+        raise DataError("the file lists no labels", where=path)
     unknown = known.indices(lines) < 0
     if unknown.any():
         key = list(lines)[int(unknown.argmax())]
-        raise DataError("the model has no label of this key", where=path, line=lines[key], found=key)
+        raise DataError("the model has no label with this key", where=path, line=lines[key], found=key)
     return list(lines)

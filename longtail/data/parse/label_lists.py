@@ -16,7 +16,7 @@ from longtail.data.parse.lines import Block, blocks, split_lines
 
 
 def read_json_labels(path: Path, options: ReadOptions, fields: tuple[str, ...]) -> Labels:
-    """A list of JSON objects: `uid` is the key, the text fields, joined by a blank, the text."""
+    """Read a list of JSON objects: `uid` is the key; the text is the text fields joined by a blank."""
     keys, texts = TextsBuilder(), TextsBuilder()
     any_text = False
     for block in blocks(path, options.progress):
@@ -34,7 +34,7 @@ def read_json_labels(path: Path, options: ReadOptions, fields: tuple[str, ...]) 
 
 
 def _columns(block: Block, fields: tuple[str, ...]) -> tuple[Texts, Texts | None] | None:
-    """Keys and texts (None where no label has one) of a block; None where the full parser has to look."""
+    """Return keys and texts (None if no label has one) of a block; None if the full parser is needed."""
     found = _native.json_columns(block.data, strings=["uid", *fields])
     if found is None or not len(found.lines):
         return None
@@ -62,7 +62,7 @@ def _line_by_line(
             problem = f"a label must have a uid, and text in {' and '.join(fields)}"
             raise DataError(problem, where=path, line=number, found=label)
         if key is None:
-            options.checks.mend("a label without uid has its row in the list as key", path, number)
+            options.checks.mend("a label without uid uses its row in the list as key", path, number)
             key = before + len(keys)
         keys.append(str(key))
         texts.append(" ".join(filter(None, parts)) if parts else None)

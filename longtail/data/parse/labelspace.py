@@ -1,7 +1,7 @@
-"""From what stands in label fields to columns of Y: by a list of labels, by their numbers, or inferred from the data.
+"""From values in label fields to columns of Y: by a label list, by numbers, or inferred from the data.
 
-A label space is asked twice: `look` says which values are labels and remembers nothing; `columns` is then told the
-values of the points that are kept, so that what stands on a skipped line never becomes a label.
+A label space is used in two steps. `look` says which values are labels and stores nothing. Then `columns` gets the
+values of the points that are kept, so that a value on a skipped line never becomes a label.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from longtail.core.texts import Texts, TextsBuilder
 from longtail.data.sparse import MOST_COLUMNS
 
 Values = Sequence[Any] | NDArray[np.int64]  # integers and strings in a list, or integers only
-UNKNOWN = -1  # a value that is no label of the list
+UNKNOWN = -1  # a value that is not in the list
 WRONG_TYPE = -2  # a value that cannot be a label at all
 NO_LABEL = "no point has a label"
 
@@ -30,7 +30,7 @@ class ListedLabels:
         self.labels = labels
 
     def look(self, values: Values) -> NDArray[np.int64]:
-        """The column of each value; UNKNOWN for a key or row that is not in the list, WRONG_TYPE for nonsense."""
+        """Return the column of each value; UNKNOWN if it is not in the list, WRONG_TYPE if it cannot be a label."""
         if isinstance(values, np.ndarray):
             return np.where((values >= 0) & (values < len(self.labels)), values, UNKNOWN)
         kinds = set(map(type, values))
@@ -45,36 +45,36 @@ class ListedLabels:
         return self.labels._index.get(value, UNKNOWN) if type(value) is str else WRONG_TYPE
 
     def columns(self, values: Values) -> NDArray[np.int64]:
-        """The column of each value, all of which are labels."""
+        """Return the column of each value; all must be labels."""
         return self.look(values)
 
     def finish(self) -> tuple[Labels, NDArray[np.int64] | None]:
-        """The labels; columns are final as they are."""
+        """Return the labels, and None: the columns are already final."""
         return self.labels, None
 
 
 class NumberedLabels(ListedLabels):
-    """Labels that only have numbers, of which nobody says how many there are: up to the largest seen."""
+    """Labels that only have numbers; there are as many as the largest number seen requires."""
 
     def __init__(self) -> None:
         super().__init__(numbered(0))
         self.count = 0
 
     def look(self, values: Values) -> NDArray[np.int64]:
-        """The numbers themselves; WRONG_TYPE for what is no number from 0 up."""
+        """Return the numbers themselves; WRONG_TYPE for values that are not numbers of at least 0."""
         if not isinstance(values, np.ndarray):
             known = (v if type(v) is int and abs(v) < MOST_COLUMNS else WRONG_TYPE for v in values)
             values = np.fromiter(known, np.int64, len(values))
         return np.where((values >= 0) & (values < MOST_COLUMNS), values, WRONG_TYPE)
 
     def columns(self, values: Values) -> NDArray[np.int64]:
-        """The numbers themselves, all of which are labels."""
+        """Return the numbers themselves; all must be labels."""
         columns = self.look(values)
         self.count = max(self.count, int(columns.max(initial=-1)) + 1)
         return columns
 
     def finish(self) -> tuple[Labels, NDArray[np.int64] | None]:
-        """The labels up to the largest; columns are final as they are."""
+        """Return the labels up to the largest number, and None: the columns are already final."""
         if not self.count:
             raise DataError(NO_LABEL, fix="check which field holds the labels")
         self.labels = numbered(self.count)
@@ -82,9 +82,9 @@ class NumberedLabels(ListedLabels):
 
 
 class InferredLabels:
-    """Labels as they come. An integer and its decimal string are the same label.
+    """Labels in order of first appearance. An integer and its decimal string are the same label.
 
-    At the end they are sorted: by number where all were integers, else as strings.
+    At the end they are sorted: by number if all are integers, else as strings.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class InferredLabels:
         self._all_integers = True
 
     def look(self, values: Values) -> NDArray[np.int64]:
-        """0 for each value that can be a label; WRONG_TYPE for a negative number or what is no label."""
+        """Return 0 for each value that can be a label; WRONG_TYPE for negative numbers and other values."""
         if isinstance(values, np.ndarray):
             return np.where(values >= 0, 0, WRONG_TYPE)
         if set(map(type, values)) <= {str}:
@@ -101,7 +101,7 @@ class InferredLabels:
         return np.where(np.fromiter(fine, bool, len(values)), 0, WRONG_TYPE)
 
     def columns(self, values: Values) -> NDArray[np.int64]:
-        """The provisional column of each value, all of which can be labels."""
+        """Return the provisional column of each value; all must be possible labels."""
         if isinstance(values, np.ndarray):
             values = values.tolist()
         kinds = set(map(type, values))
@@ -111,7 +111,7 @@ class InferredLabels:
         return np.fromiter((index.setdefault(key, len(index)) for key in keys), np.int64, len(keys))
 
     def finish(self) -> tuple[Labels, NDArray[np.int64] | None]:
-        """The sorted labels, and for each provisional column its final one."""
+        """Return the sorted labels, and the final column of each provisional one."""
         if not self._index:
             raise DataError(NO_LABEL, fix="check which field or column holds the labels")
         keys = sorted(self._index, key=int) if self._all_integers else sorted(self._index)
@@ -120,7 +120,7 @@ class InferredLabels:
         final[order] = np.arange(len(keys))
         labels = Labels(Texts.of(keys))
         if any("\ud800" <= c <= "\udfff" for key in keys if not key.isascii() for c in key):
-            labels.check_unique()  # what UTF-8 cannot hold was replaced, and two keys may have become one
+            labels.check_unique()  # characters that UTF-8 cannot store were replaced: two keys may now be equal
         return labels, final
 
 
@@ -128,16 +128,16 @@ LabelSpace = ListedLabels | InferredLabels
 
 
 def numbered(L: int, texts: Texts | None = None) -> Labels:
-    """L labels whose keys are their numbers, from 0."""
+    """Return L labels whose keys are their numbers, from 0."""
     return Labels(decimal_keys(L), texts)
 
 
 def decimal_keys(L: int, block: int = 1 << 20) -> Texts:
-    """The numbers 0 … L − 1 in decimal, without a Python string for each."""
+    """Return the numbers 0 … L − 1 in decimal, without creating a Python string for each."""
     keys = TextsBuilder()
     first, digits = 0, 1
     while first < L:
-        last = min(first + block, 10**digits, L)  # numbers with as many digits
+        last = min(first + block, 10**digits, L)  # numbers with this many digits
         numbers = np.arange(first, last, dtype=np.int64)
         octets = np.empty((last - first, digits), np.uint8)
         for place in range(digits):

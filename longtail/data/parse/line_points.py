@@ -1,4 +1,4 @@
-"""Points from files that have one on each line."""
+"""Points from files with one point per line."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from longtail.data.parse.builder import Chunk
 from longtail.data.parse.lines import Block, blocks, decode_line, split_lines
 from longtail.data.parse.parts import RecordLines
 
-Parse = Callable[[str], tuple[str, Sequence[Any]]]  # a line → text and labels; a DataError without place if it is bad
+Parse = Callable[[str], tuple[str, Sequence[Any]]]  # line → text and labels; raises a DataError without file and line
 
 
 def line_points(path: Path, records: RecordLines, options: ReadOptions, parse: Parse) -> Iterator[Chunk]:
-    """The points of a file, line by line; blank lines are passed over."""
+    """Yield the points of a file, line by line; blank lines are skipped."""
     for block in blocks(path, options.progress):
         numbers: list[int] = []
         texts: list[str] = []
@@ -38,7 +38,7 @@ def line_points(path: Path, records: RecordLines, options: ReadOptions, parse: P
 
 
 def _lines(block: Block) -> Iterator[tuple[int, str | bytes]]:
-    """The lines that are not blank, with their numbers: as text, or as bytes where the block is not all UTF-8."""
+    """Yield the lines that are not blank, with their numbers: as text, or as bytes if the block is not all UTF-8."""
     lines: list[str | bytes]
     try:
         lines = list(block.data.replace(b"\r\n", b"\n").decode("utf-8").split("\n"))

@@ -14,13 +14,13 @@ import numpy as np
 from longtail.core.errors import DataError
 from longtail.core.progress import Progress
 
-CHUNK = 1 << 20  # bytes read at a time: what a reader holds beside its result is a few of these, in cache
+CHUNK = 1 << 20  # bytes read at a time: a reader needs a few of these besides its result
 GZIP_MAGIC = b"\x1f\x8b"
 UTF8_BOM = b"\xef\xbb\xbf"
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The bytes of a file, unpacked if it is gzip whatever its name says."""
+    """Open the bytes of a file, unpacked if it is gzip, whatever its name."""
     try:
         with path.open("rb") as file:
             magic = file.read(2)
@@ -30,9 +30,9 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def peek(path: Path, size: int = 1 << 16) -> bytes:
-    """The first bytes of a file, for `matches`: unpacked, without byte-order mark, as far as they can be read.
+    """Return the first bytes of a file, for `matches`: unpacked, without byte-order mark, as far as readable.
 
-    What is wrong with a damaged file is said when it is read in earnest.
+    Damage is reported later, when the file is read completely.
     """
     with open_bytes(path) as stream:
         try:
@@ -42,9 +42,9 @@ def peek(path: Path, size: int = 1 << 16) -> bytes:
 
 
 def peek_lines(path: Path, count: int = 20) -> list[str]:
-    """The first lines that are not blank, at most `count`, for `matches`; none that the end of the look cut short."""
+    """Return at most `count` of the first lines that are not blank, for `matches`; only complete lines."""
     size, start = 1 << 14, b""
-    while size <= 1 << 24 and b"\n" not in start.strip():  # the first line is whole, however long
+    while size <= 1 << 24 and b"\n" not in start.strip():  # the first line must be complete, however long
         size *= 8
         start = peek(path, size)
         if len(start) < size - len(UTF8_BOM):
@@ -54,7 +54,7 @@ def peek_lines(path: Path, count: int = 20) -> list[str]:
 
 
 class Block(NamedTuple):
-    """Whole lines, ending in LF: the number of the first (from 1), how many, and their bytes."""
+    """Complete lines, ending in LF: the number of the first (from 1), how many, and their bytes."""
 
     first: int
     lines: int
@@ -62,10 +62,10 @@ class Block(NamedTuple):
 
 
 def blocks(path: Path, progress: Progress | None = None) -> Iterator[Block]:
-    """The lines of a file in blocks of about a megabyte.
+    """Yield the lines of a file in blocks of about a megabyte.
 
-    A byte-order mark is dropped. A gzip stream that ends early or is damaged is refused with the line that was
-    reached, and so is UTF-16, which no reader here could make sense of.
+    A byte-order mark is dropped. A gzip stream that ends early or is damaged is refused, with the last line read.
+    UTF-16 is refused too: no reader here can use it.
     """
     first, rest = 1, b""
     with open_bytes(path) as stream, (progress or Progress()).bar(f"reading {path.name}", unit="lines") as bar:
@@ -87,7 +87,7 @@ def blocks(path: Path, progress: Progress | None = None) -> Iterator[Block]:
 
 
 def check_gzip(path: object, limit: int = 1 << 28) -> None:
-    """Refuse a gzip file that is damaged further on; one larger than `limit` bytes is not looked through."""
+    """Refuse a gzip file that is damaged further on; a file larger than `limit` bytes is not checked."""
     if not isinstance(path, Path) or not path.is_file() or path.stat().st_size > limit:
         return
     with path.open("rb") as file:
@@ -98,22 +98,22 @@ def check_gzip(path: object, limit: int = 1 << 28) -> None:
 
 
 def line_chunks(path: Path, progress: Progress | None = None) -> Iterator[tuple[int, list[bytes]]]:
-    """(number of the first line, lines without their ends): `blocks` cut up, CRLF read as LF."""
+    """Yield (number of the first line, lines without line ends): `blocks` split into lines, CRLF read as LF."""
     for block in blocks(path, progress):
         yield block.first, split_lines(block.data)
 
 
 def split_lines(block: bytes) -> list[bytes]:
-    """The lines of a block that ends in LF, without their ends; CRLF is read as LF."""
+    """Return the lines of a block that ends in LF, without line ends; CRLF is read as LF."""
     if b"\r\n" in block:
         block = block.replace(b"\r\n", b"\n")
     lines = block.split(b"\n")
-    lines.pop()  # what follows the last line end
+    lines.pop()  # the empty rest after the last line end
     return lines
 
 
 def _pieces(stream: IO[bytes], size: int) -> Iterator[bytes]:
-    """The stream in pieces of `size` bytes; what was read before a failure comes out before the failure does."""
+    """Yield the stream in pieces of `size` bytes; after an error, first what was read before it."""
     read = cast(BufferedReader, stream).read1
     failure: Exception | None = None
     while failure is None:
@@ -132,7 +132,7 @@ def _pieces(stream: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def _next(pieces: Iterator[bytes], path: Path, line: int) -> bytes:
-    """The next piece, empty at the end; a failure is raised with the line that was reached."""
+    """Return the next piece, empty at the end; an error is raised with the last line read."""
     try:
         return next(pieces, b"")
     except EOFError:
@@ -151,7 +151,7 @@ def _without_mark(block: bytes, path: Path) -> bytes:
 
 
 def decode_line(line: bytes, path: Path, number: int) -> str:
-    """A line as text; invalid UTF-8 is refused with its place and bytes."""
+    """Return a line as text; invalid UTF-8 is refused with its place and bytes."""
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:

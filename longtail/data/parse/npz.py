@@ -1,4 +1,4 @@
-"""Sparse matrices as scipy saves them (`.npz`), checked row by row like any other input."""
+"""Sparse matrices in scipy's `.npz` files, checked row by row like any other input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from longtail.data.sparse import WEIGHT, once
 
 
 def load_npz(path: Path) -> sp.csr_matrix:
-    """A sparse matrix as scipy saves it, checked, as CSR of float32."""
+    """Read a sparse matrix saved by scipy, checked, as CSR of float32."""
     try:
         matrix = sp.csr_matrix(sp.load_npz(path))  # scipy loads without pickle
         matrix.check_format(full_check=True)
@@ -25,21 +25,21 @@ def load_npz(path: Path) -> sp.csr_matrix:
     except (OSError, ValueError, KeyError, TypeError, EOFError, IndexError, zipfile.BadZipFile, zlib.error) as error:
         fix = "copy or download it again"
         raise DataError(f"cannot be read as a sparse matrix ({error})", where=path, fix=fix) from error
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is found below
+    with np.errstate(over="ignore"):  # values that are too large become infinite and are found below
         return sp.csr_matrix((matrix.data.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def read_weights(path: Path, options: ReadOptions) -> tuple[sp.csr_matrix, NDArray[np.bool_]]:
-    """A label matrix with weights above 0 and at most 1, and which rows could be read."""
+    """Read a label matrix with weights above 0 and at most 1; also return which rows could be read."""
     Y = load_npz(path)
     stored = Y.nnz
     if not Y.has_canonical_format:
         Y = once(Y)
         if Y.nnz < stored:
-            what = "a label stood twice in one row and was counted once"
+            what = "a label was repeated in one row and is counted once"
             options.checks.mend(what, path, 1, stored - Y.nnz)
     stored = Y.nnz
-    Y.eliminate_zeros()  # what is stored as 0 is no label
+    Y.eliminate_zeros()  # a stored 0 is not a label
     if Y.nnz < stored:
         options.checks.mend("a label stored with weight 0 was dropped", path, 1, stored - Y.nnz)
     wrong = ~((Y.data > 0) & (Y.data <= 1))
@@ -47,12 +47,12 @@ def read_weights(path: Path, options: ReadOptions) -> tuple[sp.csr_matrix, NDArr
 
 
 def read_features(path: Path, options: ReadOptions) -> tuple[sp.csr_matrix, NDArray[np.bool_]]:
-    """A feature matrix, and which rows could be read."""
+    """Read a feature matrix; also return which rows could be read."""
     X = load_npz(path)
     stored = X.nnz
     X.sum_duplicates()
     if X.nnz < stored:
-        what = "a feature stood twice in one row and its values were added up"
+        what = "a feature was repeated in one row and its values are added up"
         options.checks.mend(what, path, 1, stored - X.nnz)
     return X, _good_rows(X, ~np.isfinite(X.data), "the value of a feature is not finite", path, options)
 
@@ -60,7 +60,7 @@ def read_features(path: Path, options: ReadOptions) -> tuple[sp.csr_matrix, NDAr
 def _good_rows(
     matrix: sp.csr_matrix, wrong: NDArray[np.bool_], problem: str, path: Path, options: ReadOptions
 ) -> NDArray[np.bool_]:
-    """Which rows have no wrong value; each of the others is a bad line."""
+    """Return which rows have no wrong value; every other row is a bad line."""
     good = np.ones(matrix.shape[0], bool)
     if wrong.any():
         at = np.flatnonzero(wrong)

@@ -1,4 +1,4 @@
-"""From the files of a corpus to the Corpus: what all readers of points share."""
+"""From the files of a corpus to the Corpus: code that all readers of points share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from longtail.data.parse.filters import find_filter, with_filter_pairs
 from longtail.data.parse.labelspace import LabelSpace, NumberedLabels
 
 TEXT = (".txt", ".txt.gz")
-STEMS: Mapping[str, Sequence[str]] = {  # what files call the parts of a corpus
+STEMS: Mapping[str, Sequence[str]] = {  # file names of the parts of a corpus
     "train": ("train",),
     "dev": ("dev", "valid", "validation", "val"),
     "test": ("test",),
@@ -29,45 +29,45 @@ CODES: Mapping[str, Sequence[str]] = {"train": ("trn",), "dev": ("val", "dev"), 
 
 
 def find_file(folder: Path, stems: Iterable[str], endings: Sequence[str]) -> Path | None:
-    """The first file in a folder that is called one of `stems` with one of `endings`."""
+    """Return the first file in a folder whose name is one of `stems` with one of `endings`."""
     names = (folder / f"{stem}{end}" for stem in stems for end in endings)
     return next((path for path in names if path.is_file()), None)
 
 
 def find_parts(path: Path, endings: Sequence[str]) -> dict[str, Path]:
-    """The file of each part in a folder; one file alone is the training part."""
+    """Return the file of each part in a folder; a single file is the training part."""
     if not path.is_dir():
         return {"train": path}
     found = {part: file for part, stems in STEMS.items() if (file := find_file(path, stems, endings))}
     if "train" not in found:
         names = ", ".join(f"train{end}" for end in endings)
-        raise DataError("the folder holds no training part", where=path, fix=f"it must be called one of: {names}")
+        raise DataError("the folder has no training part", where=path, fix=f"it must be called one of: {names}")
     return found
 
 
 class RecordLines:
-    """The lines on which the records of a file stand, those skipped too: what filter pairs count."""
+    """The line numbers of all records of a file, skipped ones too; filter pairs count these records."""
 
     def __init__(self) -> None:
         self._lines = bytearray()
 
     def add(self, lines: Sequence[int] | NDArray[np.int64]) -> None:
-        """Note the lines of further records, in order."""
+        """Add the lines of further records, in order."""
         self._lines += np.asarray(lines, np.int64).tobytes()
 
     def __len__(self) -> int:
         return len(self._lines) // 8
 
     def rows(self, lines: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which record stands on each of `lines`."""
+        """Return the record number of each of `lines`."""
         return np.searchsorted(np.frombuffer(self._lines, np.int64), lines)
 
 
-Points = Callable[[Path, RecordLines], Iterator[Chunk]]  # the points of one file; notes all its records
+Points = Callable[[Path, RecordLines], Iterator[Chunk]]  # yields the points of one file; records all its lines
 
 
 def about_of(path: Path) -> dict[str, Any]:
-    """What `corpus.json` in a folder says; nothing for a single file."""
+    """Return the content of `corpus.json` in a folder; empty for a single file."""
     return read_about(path) if path.is_dir() else {}
 
 
@@ -84,7 +84,7 @@ def read_parts(
 ) -> Corpus:
     """Read the files of the parts, train first, into a Corpus named by `about`, else after `path`.
 
-    `filters` finds the filter pairs of a part in a folder; `note_bare`: points without labels are told.
+    `filters` finds the filter pairs of a part in a folder; with `note_bare`, points without labels are reported.
     """
     readers = {
         part: _read_part(files[part], points, space, options, note_bare) for part in options.parts if part in files
@@ -100,14 +100,14 @@ def read_parts(
 
 
 def make_corpus(path: Path, data: Mapping[str, Dataset], labels: Labels, about: dict[str, Any]) -> Corpus:
-    """The parts as a Corpus, named by `about`, else after `path`, with the propensity constants `about` gives."""
+    """Return the parts as a Corpus, named by `about`, else after `path`, with the propensity constants in `about`."""
     labels = Labels(labels.keys, labels.texts, propensity=propensity_of(about))
     name = about.get("name") or (path.name if path.is_dir() else path.name.split(".")[0])
     return Corpus(name, data["train"], labels, data.get("dev"), data.get("test"), about)
 
 
 def finish_labels(space: LabelSpace, where: Path) -> tuple[Labels, NDArray[np.int64] | None]:
-    """The labels of a space, and for each of its columns the final one where that is another."""
+    """Return the labels of a space, and the final column for each of its columns (None if they are final already)."""
     try:
         return space.finish()
     except DataError as error:
@@ -115,9 +115,9 @@ def finish_labels(space: LabelSpace, where: Path) -> tuple[Labels, NDArray[np.in
 
 
 def check_numbers(space: LabelSpace, builders: Sequence[PointsBuilder]) -> None:
-    """Refuse label numbers that reach absurdly far beyond the labels there are, where nothing says how many these are.
+    """Refuse label numbers that are implausibly large if nothing says how many labels there are.
 
-    One wrong number would else make a label space of up to two billion labels.
+    Otherwise one wrong number could create a label space of up to two billion labels.
     """
     if not isinstance(space, NumberedLabels):
         return
@@ -125,7 +125,7 @@ def check_numbers(space: LabelSpace, builders: Sequence[PointsBuilder]) -> None:
     for builder in builders:
         largest, line = builder.largest()
         if largest >= believed:
-            problem = f"a label's number is absurd: at most {believed - 1:,} is believed of so few points"
+            problem = f"a label number is implausible: with so few points, at most {believed - 1:,} is accepted"
             fix = "correct it, or put a list of the labels beside the file"
             raise DataError(problem, where=builder.path, line=line, found=largest, fix=fix)
 

@@ -1,4 +1,4 @@
-"""The repository's sparse text: a header that counts, then a row a line, read natively block by block."""
+"""The repository's sparse text: a header with counts, then one row per line, read natively block by block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from longtail.data.options import ReadOptions
 from longtail.data.parse.lines import Block, blocks
 from longtail.data.sparse import MOST_COLUMNS, WEIGHT, csr
 
-# Why a row is bad, as longtail/_native/src/sparse_text.cpp numbers it.
+# Why a row is bad; the same numbers as in longtail/_native/src/sparse_text.cpp.
 NOT_AN_INDEX, OUTSIDE, NO_VALUE, NOT_A_NUMBER, NOT_FINITE, GARBAGE, NOT_A_WEIGHT, NOT_A_LABEL, LABEL_OUTSIDE = range(
     1, 10
 )
@@ -24,10 +24,10 @@ NOT_AN_INDEX, OUTSIDE, NO_VALUE, NOT_A_NUMBER, NOT_FINITE, GARBAGE, NOT_A_WEIGHT
 
 @dataclass(frozen=True)
 class SparseFile:
-    """What a file of sparse text holds.
+    """The content of a file of sparse text.
 
-    `matrix` (N, D): the pairs of each row. `labels` (N, L): the label list in front of them, where the file has
-    one. `good` (N,): which rows could be read; the others are empty.
+    `matrix` (N, D): the pairs of each row. `labels` (N, L): the label list in front of them, if the file has one.
+    `good` (N,): which rows could be read; the others are empty.
     """
 
     path: Path
@@ -37,28 +37,28 @@ class SparseFile:
 
 
 def read_points(path: Path, options: ReadOptions) -> SparseFile:
-    """A file with header "N D L" and rows "l1,l2 f:v f:v …"."""
+    """Read a file with header "N D L" and rows "l1,l2 f:v f:v …"."""
     return _Reader(path, options, counts=3, what="feature").read()
 
 
 def read_features(path: Path, options: ReadOptions) -> SparseFile:
-    """A file with header "N D" and rows "f:v f:v …"."""
+    """Read a file with header "N D" and rows "f:v f:v …"."""
     return _Reader(path, options, counts=2, what="feature").read()
 
 
 def read_weights(path: Path, options: ReadOptions) -> SparseFile:
-    """A file with header "N L" and rows "l:w l:w …", weights above 0 and at most 1."""
+    """Read a file with header "N L" and rows "l:w l:w …", weights above 0 and at most 1."""
     return _Reader(path, options, counts=2, what="label").read()
 
 
 class _Reader:
-    """Collects one file; beside the result only a block is held."""
+    """Reads one file; besides the result, only one block is in memory."""
 
     def __init__(self, path: Path, options: ReadOptions, counts: int, what: str):
         self.path, self.checks, self.progress = path, options.checks, options.progress
         self.counts, self.what = counts, what
         self.N = self.D = 0
-        self.L = -1  # none in front of the pairs
+        self.L = -1  # no labels in front of the pairs
         self.rows = 0
         self.label_lengths, self.label_indices = bytearray(), bytearray()
         self.lengths, self.indices, self.values = bytearray(), bytearray(), bytearray()
@@ -82,7 +82,7 @@ class _Reader:
         return SparseFile(self.path, matrix, good, labels)
 
     def _after_header(self, found: Iterator[Block]) -> Iterator[tuple[Block, int]]:
-        """The blocks, and where in each the rows begin; the header is read on the way."""
+        """Yield the blocks, and where in each the rows start; the header is read on the way."""
         first = next(found, None)
         if first is None:
             raise DataError("the file is empty", where=self.path)
@@ -96,7 +96,7 @@ class _Reader:
         words = line.split()
         if len(words) != self.counts or not all(word.isdigit() and len(word) < 19 for word in words):
             names = "points, features, labels" if self.counts == 3 else f"points, {self.what}s"
-            problem = f"the first line must hold {self.counts} whole numbers ({names})"
+            problem = f"the first line must contain {self.counts} whole numbers ({names})"
             raise DataError(problem, where=self.path, line=1, found=line)
         self.N, self.D, *rest = map(int, words)
         self.L = rest[0] if rest else -1
@@ -107,10 +107,10 @@ class _Reader:
             raise DataError(problem, where=self.path, line=1, found=line)
 
     def _add(self, block: Block, start: int) -> None:
-        line = block.first + (start > 0)  # of the block's first row
+        line = block.first + (start > 0)  # line number of the block's first row
         rows = _native.sparse_rows(block.data, self.D, start=start, labels=self.L, weights=self.what == "label")
         n = len(rows.lengths)
-        if self.rows + n > self.N:  # blank lines at the end of the file are no rows
+        if self.rows + n > self.N:  # blank lines at the end of the file are not rows
             n = self._without_blank_end(rows)
         self.rows += n
         if self.rows > self.N:
@@ -126,38 +126,38 @@ class _Reader:
         self.values += rows.values.data
 
     def _without_blank_end(self, rows: _native.SparseRows) -> int:
-        """How many rows of a block remain when those at its end that hold nothing are left out, down to N."""
+        """Return how many rows of a block remain without the empty ones at its end, but not fewer than needed for N."""
         full = (rows.lengths + rows.label_lengths) > 0
         full[rows.bad[:, 0]] = True
         return max(self.N - self.rows, 0, int(np.flatnonzero(full)[-1]) + 1 if full.any() else 0)
 
     def _wrong_count(self, rows: int) -> DataError:
-        problem = f"the header says {self.N:,} points, but the file holds {rows:,} rows"
-        return DataError(problem, where=self.path, line=1, fix="the file was cut or put together wrongly: get it again")
+        problem = f"the header says {self.N:,} points, but the file has {rows:,} rows"
+        return DataError(problem, where=self.path, line=1, fix="the file is incomplete or damaged: get it again")
 
     def _note_merged(self, merged: list[int], line: int) -> None:
         labels, first_label, pairs, first_pair = merged
         if self.what == "label":
             labels, first_label, pairs = pairs, first_pair, 0
         if labels:
-            what = "a label stood twice in one line and was counted once"
+            what = "a label was repeated in one line and is counted once"
             self.checks.mend(what, self.path, line + first_label, labels)
         if pairs:
-            what = "a feature stood twice in one line and its values were added up"
+            what = "a feature was repeated in one line and its values are added up"
             self.checks.mend(what, self.path, line + first_pair, pairs)
 
     def _error(self, reason: int, line: int, found: bytes) -> DataError:
         what, from_0 = self.what, "indices count from 0, below the header's number"
         problem, fix = {
             NOT_AN_INDEX: (f"a {what} index must be a whole number", None),
-            OUTSIDE: (f"a {what} index lies outside 0 … {self.D - 1}", from_0),
+            OUTSIDE: (f"a {what} index is outside 0 … {self.D - 1}", from_0),
             NO_VALUE: (f"a {what} has no value", "write it as index:value"),
             NOT_A_NUMBER: (f"the value of a {what} is not a number", None),
             NOT_FINITE: (f"the value of a {what} is not finite, or too large for a 32-bit number", None),
-            GARBAGE: (f"something follows the value of a {what}", "pairs are separated by blanks"),
+            GARBAGE: (f"there is extra text after the value of a {what}", "pairs are separated by blanks"),
             NOT_A_WEIGHT: (WEIGHT, None),
             NOT_A_LABEL: ("a label index must be a whole number", "labels are joined by commas, without blanks"),
-            LABEL_OUTSIDE: (f"a label index lies outside 0 … {self.L - 1}", from_0),
+            LABEL_OUTSIDE: (f"a label index is outside 0 … {self.L - 1}", from_0),
         }[reason]
         return DataError(problem, where=self.path, line=line, found=found.decode("utf-8", "replace"), fix=fix)
 

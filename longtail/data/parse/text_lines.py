@@ -1,4 +1,4 @@
-"""Files with one text a line."""
+"""Files with one text per line."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class TextFile:
 
 
 def read_texts(path: Path, options: ReadOptions, ids: bool = False) -> TextFile:
-    """One text a line, kept as it stands but for the line end. Blank ones are kept, and said.
+    """Read one text per line, unchanged except for the line end. Blank texts are kept, with a warning.
 
-    With `ids` an "id->" before the text is dropped, if every line that is not empty has one.
+    With `ids`, an "id->" before the text is dropped, if every non-empty line has one.
     """
     pieces = _pieces(path, options, options.checks)
     texts, bad = TextsBuilder(), [np.empty(0, np.int64)]
@@ -48,7 +48,7 @@ def read_texts(path: Path, options: ReadOptions, ids: bool = False) -> TextFile:
 
 
 def read_list(path: Path, options: ReadOptions, ids: bool = False) -> Texts:
-    """A list whose line numbers mean something, such as label texts: no line may be skipped, blank ones are fine."""
+    """Read a list whose line numbers matter, such as label texts: no line may be skipped; blank lines are fine."""
     texts = TextsBuilder()
     pieces = _pieces(path, options, Checks())
     for piece in _without_ids(pieces) if ids else pieces:
@@ -59,7 +59,7 @@ def read_list(path: Path, options: ReadOptions, ids: bool = False) -> Texts:
 
 
 class Piece(NamedTuple):
-    """The texts of some lines: the number of the first line (from 1), and which of them are not UTF-8 (and empty)."""
+    """The texts of some lines: the number of the first line (from 1), and which are not UTF-8 (and left empty)."""
 
     first: int
     texts: Texts
@@ -73,9 +73,9 @@ def _pieces(path: Path, options: ReadOptions, checks: Checks) -> Iterator[Piece]
 
 
 def _without_ids(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """The texts without the "id->" before them, if every one that is not empty has one: known only at the end.
+    """Return the texts without the "id->" before them, if every non-empty text has one; this is known only at the end.
 
-    Until then all pieces wait; they are given away one by one, so that no text is held twice.
+    Until then all pieces are kept; they are released one by one, so that no text is in memory twice.
     """
     waiting: deque[tuple[Piece, NDArray[np.int64] | None]] = deque()
     every = True
@@ -92,11 +92,11 @@ def _without_ids(pieces: Iterator[Piece]) -> Iterator[Piece]:
 
 
 def id_lengths(texts: Texts) -> NDArray[np.int64] | None:
-    """The bytes of the "id->" before each text, 0 of an empty one; None if one that is not empty has none."""
+    """Return the bytes of the "id->" before each text, 0 for an empty one; None if a non-empty text has none."""
     sizes = np.zeros(len(texts), np.int64)
     arrows = np.flatnonzero((texts.data[:-1] == ord("-")) & (texts.data[1:] == ord(">")))
     rows = np.searchsorted(texts.offsets, arrows, side="right") - 1
-    inside = arrows + 1 < texts.offsets[rows + 1]  # the two characters may be of two texts
+    inside = arrows + 1 < texts.offsets[rows + 1]  # the two characters may belong to two texts
     rows, first = np.unique(rows[inside], return_index=True)
     sizes[rows] = arrows[inside][first] + 2 - texts.offsets[rows]
     named = texts.byte_lengths > 0
@@ -107,14 +107,14 @@ def id_lengths(texts: Texts) -> NDArray[np.int64] | None:
 
 
 def without_starts(texts: Texts, sizes: NDArray[np.int64], keep: bool = False) -> Texts:
-    """The texts without their first `sizes` bytes; with `keep`, only these."""
+    """Return the texts without their first `sizes` bytes; with `keep`, only these texts."""
     starts = np.repeat(texts.offsets[:-1] + sizes, texts.byte_lengths)
     before = np.arange(len(texts.data)) < starts
     return Texts.from_utf8(texts.data[before == keep], sizes if keep else texts.byte_lengths - sizes)
 
 
 def _cut(block: Block, path: Path, checks: Checks) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """The lines of a block laid end to end, their lengths, and which of them are not UTF-8 (and left empty)."""
+    """Return the lines of a block joined together, their lengths, and which are not UTF-8 (and left empty)."""
     data, wrong = block.data, np.empty(0, np.int64)
     try:
         data.decode("utf-8")
@@ -132,7 +132,7 @@ def _cut(block: Block, path: Path, checks: Checks) -> tuple[NDArray[np.uint8], N
 
 
 def without_invalid(block: Block, path: Path, checks: Checks) -> tuple[bytes, NDArray[np.int64]]:
-    """A block with the lines that are not UTF-8 emptied, and which those are; each is a bad line."""
+    """Return a block with the lines that are not UTF-8 emptied, and their numbers; each is a bad line."""
     lines, wrong = split_lines(block.data), []
     for at, line in enumerate(lines):
         try:

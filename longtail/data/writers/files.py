@@ -1,4 +1,4 @@
-"""What the writers of text formats share: what they refuse, and how lines, pairs and `corpus.json` are written."""
+"""Shared parts of the writers of text formats: checks, and how lines, pairs and `corpus.json` are written."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.store import disk
 
-ROWS = 4096  # points turned into text at a time
-LEVEL = 6  # of gzip: half the time of 9, a few per cent larger
+ROWS = 4096  # points converted to text at a time
+LEVEL = 6  # gzip level: takes half the time of 9, files are a few per cent larger
 
 
 def check_writable(corpus: Corpus, format: str) -> None:
-    """Refuse a corpus that would not come back as it is from a format that holds only points and label lists."""
+    """Refuse a corpus that a format with only points and label lists could not restore."""
     labels, counts = corpus.labels, corpus.train.label_counts()
     native = "write it natively (--to native)"
     if labels.removed is not None:
-        raise DataError(f"{format} cannot hold removed labels", found=int(labels.removed.sum()), fix=native)
+        raise DataError(f"{format} cannot store removed labels", found=int(labels.removed.sum()), fix=native)
     if labels.points != len(corpus.train) or not np.array_equal(labels.counts, counts):
-        problem = f"the label counts are those of {labels.points:,} points, of which train has {len(corpus.train):,}"
+        problem = f"the label counts come from {labels.points:,} points, but train has {len(corpus.train):,}"
         raise DataError(problem, fix=f"{format} would lose them: write the corpus as it was read, or {native}")
     if not len(labels):
         raise DataError("a corpus without labels cannot be written", fix=native)
     labels.check_unique()
     for part, data in corpus.parts():
         if not len(data):
-            raise DataError(f"the {part} part holds no point", fix="leave it out")
+            raise DataError(f"the {part} part has no points", fix="leave it out")
     if len({data.has_text for _, data in corpus.parts()}) > 1:
         raise DataError("some parts have texts, others features", fix=native)
     if len({data.groups is None for _, data in corpus.parts()}) > 1:
@@ -45,7 +45,7 @@ def check_writable(corpus: Corpus, format: str) -> None:
 
 
 def group_field(corpus: Corpus, taken: Iterable[str]) -> str | None:
-    """The name for the group field, which must not be that of another; None where there are no groups."""
+    """Return a name for the group field that no other field has; None if there are no groups."""
     if corpus.train.groups is None:
         return None
     name = corpus.about.get("group", "group")
@@ -55,7 +55,7 @@ def group_field(corpus: Corpus, taken: Iterable[str]) -> str | None:
 
 
 def write_about(corpus: Corpus, folder: Path, group: str | None) -> None:
-    """Write `corpus.json`: what is known of the data, with the name, the propensity constants and the group field."""
+    """Write `corpus.json`: the description of the data, with name, propensity constants and group field."""
     about: dict[str, Any] = corpus.about | {"name": corpus.name}
     constants = corpus.labels.propensity
     if constants != Propensity() or "propensity" in about:
@@ -66,17 +66,17 @@ def write_about(corpus: Corpus, folder: Path, group: str | None) -> None:
     try:
         text = orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     except TypeError as error:
-        raise ParameterError(f"`about` must hold JSON values only ({error})") from None
+        raise ParameterError(f"`about` may only contain JSON values ({error})") from None
     disk.write_file(folder / FILE, [text])
 
 
 def write_lines(path: Path, lines: Iterable[bytes]) -> None:
-    """Write chunks of lines, packed where the name ends in `.gz`."""
+    """Write chunks of lines, compressed if the name ends in `.gz`."""
     disk.write_file(path, packed(lines) if path.suffix == ".gz" else lines)
 
 
 def packed(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks as gzip, without a time stamp: the same content is the same file."""
+    """Yield the chunks as gzip, without a time stamp, so that equal content gives equal files."""
     packer = zlib.compressobj(LEVEL, wbits=31)
     for chunk in chunks:
         yield packer.compress(chunk)
@@ -84,7 +84,7 @@ def packed(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def write_filter(path: Path, ignore: sp.csr_matrix | None) -> None:
-    """Write ignored pairs as lines "row label"; an empty file where there are none, nothing for None."""
+    """Write ignored pairs as lines "row label"; an empty file if there are none, no file for None."""
     if ignore is None:
         return
     rows = np.repeat(np.arange(ignore.shape[0]), np.diff(ignore.indptr)).tolist()
@@ -93,15 +93,15 @@ def write_filter(path: Path, ignore: sp.csr_matrix | None) -> None:
 
 
 def row_chunks(data: Dataset) -> Iterator[tuple[int, int]]:
-    """First and last row (excluded) of each chunk of points."""
+    """Yield first and last row (excluded) of each chunk of points."""
     for first in range(0, len(data), ROWS):
         yield first, min(first + ROWS, len(data))
 
 
 def label_rows(data: Dataset, first: int, last: int) -> tuple[list[list[int]], list[list[float]]]:
-    """Label columns and weights of some rows, as lists.
+    """Return label columns and weights of some rows, as lists.
 
-    Weights are float32: written with few digits where those read back as the same, else as exact doubles.
+    Weights are float32: written with few digits if those read back as the same value, else as exact doubles.
     """
     cuts = (data.Y.indptr[first : last + 1] - data.Y.indptr[first]).tolist()
     inside = slice(int(data.Y.indptr[first]), int(data.Y.indptr[last]))

@@ -26,10 +26,10 @@ from longtail.data.writers.files import (
 
 
 def write_jsonl(corpus: Corpus, folder: Path, progress: Progress) -> None:
-    """Write a corpus with texts; `weights` stand in parts that have one other than 1."""
+    """Write a corpus with texts; parts with a weight other than 1 get a field `weights`."""
     if not corpus.train.has_text:
         raise UnsupportedError(
-            "JSON lines hold texts, but the points of this corpus are rows of a feature matrix; "
+            "JSON lines can only store texts, but the points of this corpus are rows of a feature matrix; "
             "write it in the repository's format (--to repository) or natively (--to native)"
         )
     check_writable(corpus, "JSON lines")
@@ -61,7 +61,7 @@ def _labels(labels: Labels) -> Iterator[bytes]:
 
 
 def json_lines(columns: dict[str, Any]) -> bytes:
-    """Columns of one length as a JSON object a line."""
+    """Return columns of equal length as JSON lines, one object per row."""
     names = list(columns)
     rows = zip(*columns.values(), strict=True)
     return b"".join(orjson.dumps(dict(zip(names, row, strict=True))) + b"\n" for row in rows)

@@ -1,4 +1,4 @@
-"""The repository's format: JSON where points are texts, sparse text where they are features."""
+"""The repository's format: JSON if points are texts, sparse text if they are features."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ NAMES = {"train": "train", "dev": "val", "test": "test"}
 def write_repository(corpus: Corpus, folder: Path, progress: Progress) -> None:
     """Write texts to `trn.json.gz`, `val…`, `tst…`, each as a title; or features to `train.txt`, `val…`, `test…`.
 
-    `lbl.json.gz` has the labels. Features whose labels have weights other than 1 go to `trn_X_Xf.txt` and
-    `trn_X_Y.txt`, which hold weights; those whose labels have only numbers and no texts need no `lbl.json.gz`.
+    `lbl.json.gz` has the labels. If label weights differ from 1, features go to `trn_X_Xf.txt` and labels to
+    `trn_X_Y.txt`, which has weights. Labels that have only numbers and no texts need no `lbl.json.gz`.
     """
     check_writable(corpus, "the repository's format")
     if corpus.train.has_text:
@@ -78,10 +78,10 @@ def _labels(labels: Labels) -> Iterator[bytes]:
 
 def _write_features(corpus: Corpus, folder: Path, progress: Progress) -> None:
     if corpus.train.groups is not None:
-        problem = "the repository's sparse text has no place for group keys"
+        problem = "the repository's sparse text cannot store group keys"
         raise DataError(problem, fix="write the corpus natively (--to native)")
     if len({data.features.shape[1] for _, data in corpus.parts()}) > 1:
-        raise DataError("the parts have different numbers of features", fix="encode them alike")
+        raise DataError("the parts have different numbers of features", fix="encode all parts in the same way")
     soft = not all(all_ones(data) for _, data in corpus.parts())
     for part, data in corpus.parts():
         if not np.isfinite(data.features.data).all():
