@@ -305,7 +305,7 @@ def test_options_of_auto_go_to_what_it_tries() -> None:
 
 def test_graphs_and_counts_are_those_of_the_part_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """The validation part is split off first: no graph or vocabulary sees it; counts still come from all of train."""
-    from longtail.recipes import refit
+    from longtail.train import fit
 
     corpus, seen = topic_corpus(), []
 
@@ -314,7 +314,7 @@ def test_graphs_and_counts_are_those_of_the_part_trained_on(monkeypatch: pytest.
         seen.append((len(data), len(made), labels.points))
         return made
 
-    monkeypatch.setattr(refit, "augment", watched)
+    monkeypatch.setattr(fit, "augment", watched)
     model = longtail.recipe("xr-linear", augment="gandalf").fit(corpus)
     assert seen == [(120, 126, 240), (240, 246, 240)]
     assert np.array_equal(model.labels.counts, corpus.labels.counts) and model.labels.points == 240
