@@ -26,7 +26,8 @@ from longtail.train.budget import FIRST, MOST, Rehearsal, Rehearsed, steps_withi
 from longtail.train.learner import Learner  # noqa: E402
 from longtail.train.phase import Group, Phase, steps_of  # noqa: E402
 
-QUICK = {"preset": "small", "dimension": 32, "surrogate_epochs": 1, "epochs": 1, "min_steps": 2000}
+PLAIN = {"reader": "words", "vectors": "learnt"}  # the small presets need an installed encoder
+QUICK = {**PLAIN, "preset": "small", "dimension": 32, "surrogate_epochs": 1, "epochs": 1, "min_steps": 2000}
 
 
 class Clock:

@@ -23,6 +23,7 @@ RECIPES = list(recipes)
 FLOOR = "popular"  # learns nothing about texts, by design
 
 
+PLAIN = {"reader": "words", "vectors": "learnt"}  # the small presets need an installed encoder
 SHORT = {"dimension": 64, "min_steps": 60}  # of networks: enough to learn labels that have points
 SHORTER = {**SHORT, "min_steps": 5}  # enough to see whether two trainings are the same
 
@@ -35,7 +36,7 @@ def small(name: str) -> dict[str, Any]:
     """Settings that make a recipe fast enough for very small corpora, if its defaults are not."""
     if "small" not in recipes[name].presets:
         return {}
-    return {"preset": "small", **({"batch": 128, "min_steps": 120} if network(name) else {})}
+    return {"preset": "small", **({"batch": 128, "min_steps": 120, **PLAIN} if network(name) else {})}
 
 
 def made(name: str, **settings: Any) -> Any:

@@ -49,7 +49,9 @@ class Astec(BagRecipe):
     paper = "DeepXML, Dahiya et al. 2021"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {
-            "dimension": 128,
+            "reader": "subwords",
+            "vectors": "static",
+            "dimension": 256,
             "clusters": 4096,
             "shortlist": 200,
             "dropout": 0.3,

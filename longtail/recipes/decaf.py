@@ -43,7 +43,9 @@ class Decaf(BagRecipe):
     form: ClassVar[Any] = "decaf"  # of residual blocks R
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {
-            "dimension": 128,
+            "reader": "subwords",
+            "vectors": "static",
+            "dimension": 256,
             "beam": 160,
             "dropout": 0.4,
             "batch": 1024,

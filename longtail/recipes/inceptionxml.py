@@ -40,7 +40,9 @@ class InceptionXML(SequenceRecipe):
     routed: ClassVar[bool] = False  # whether convolutions are mixed by the text: the form of -LF
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {
-            "dimension": 128,
+            "reader": "subwords",
+            "vectors": "static",
+            "dimension": 256,
             "shortlist": 400,
             "dropout": 0.2,
             "bias": True,

@@ -39,7 +39,9 @@ class InceptionXMLLF(WithWalks, InceptionXML):
     routed: ClassVar[bool] = True
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {
-            "dimension": 128,
+            "reader": "subwords",
+            "vectors": "static",
+            "dimension": 256,
             "labels_per_cluster": 16.0,
             "shortlist": 400,
             "dropout": 0.2,
