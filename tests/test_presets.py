@@ -69,7 +69,7 @@ def test_the_commands(tmp_path: Path, capsys: Any) -> None:
     assert main(["train", str(data), "--recipe", "parabel", "--preset", "small"]) == 2
     assert "has no preset 'small'" in capsys.readouterr().err
     assert main(["recipes", "decaf"]) == 0
-    assert "--preset small: dimension=" in capsys.readouterr().out
+    assert "--preset small: reader=subwords" in capsys.readouterr().out
     assert main(["recipes", "--json"]) == 0
     listed = {row["name"]: row for row in orjson.loads(capsys.readouterr().out)}
     assert listed["decaf"]["presets"] == recipes["decaf"].presets and listed["parabel"]["presets"] == {}
