@@ -1,4 +1,4 @@
-"""Dropout that a CPU draws four times as fast."""
+"""Dropout that draws its random numbers four times as fast on a CPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Dropout(nn.Module):
     """Zeros for a share `rate` of the values, the others scaled so that the mean stays.
 
     torch draws a random number of 64 bits for each value, one after another, which takes longer than a convolution;
-    here one does for four values. The scale is that of the share really drawn, at most 2⁻¹⁷ from the rate.
+    here one such number serves four values. The rate is rounded to the nearest multiple of 2⁻¹⁶.
     """
 
     def __init__(self, rate: float):
@@ -25,7 +25,7 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """Any shape."""
+        """x, of any shape, with a share of its values set to 0."""
         dropped = round(self.rate * STEPS)
         if not self.training or not dropped:
             return x
@@ -36,5 +36,5 @@ class Dropout(nn.Module):
         return x * ((chance >= dropped - STEPS // 2).to(x.dtype) * (STEPS / (STEPS - dropped)))
 
     def extra_repr(self) -> str:
-        """What torch shows of it."""
+        """The rate, for torch's printout of a network."""
         return f"rate={self.rate}"

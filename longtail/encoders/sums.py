@@ -1,7 +1,7 @@
-"""Sums and products over few of many rows, with gradients that cost no more than the way forward.
+"""Sums and products over a few of many rows, with gradients that cost no more than the forward pass.
 
-Torch's own gradient of `embedding_bag` takes eight times as long on a CPU as these, which turn the sparse pattern round
-(row → what it takes part in) and add up again.
+On a CPU torch's own gradient of `embedding_bag` takes eight times as long as this one, which transposes the sparse
+pattern (from a row to the sums that it takes part in) and adds up again.
 """
 
 from __future__ import annotations

@@ -21,19 +21,19 @@ SHARE = 0.05  # of the time that writing them may take
 
 
 class Checkpoint:
-    """One place for the latest state of a training whose data and settings `key` tells; without a folder, none."""
+    """The latest state of one training, found by a `key` of its data and settings; without a folder nothing is kept."""
 
     def __init__(self, folder: Path | None, key: str):
         self.folder, self.key = folder, key
         self._last, self._took = time.monotonic(), 0.0
 
     def due(self) -> bool:
-        """Whether it is time to write: seldom enough that writing costs little."""
+        """Whether it is time to write; rarely enough that writing takes a small share of the time."""
         since = time.monotonic() - self._last
         return self.folder is not None and since > max(EVERY, self._took / SHARE)
 
     def save(self, tensors: dict[str, Tensor], structures: dict[str, NDArray[Any]], meta: dict[str, Any]) -> None:
-        """Replace what was there, in one step."""
+        """Replace the last checkpoint; a crash leaves either the old one or the new one."""
         if self.folder is None:
             return
         began = time.monotonic()
@@ -44,7 +44,7 @@ class Checkpoint:
         self._took = self._last - began
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, NDArray[Any]], dict[str, Any]] | None:
-        """What was saved last; None if nothing was."""
+        """The tensors, structures and settings that were saved last; None if there is no checkpoint."""
         found = None if self.folder is None else find(self.folder, self.key)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""Memory that the C library holds on to."""
+"""Give memory back to the system that the C library keeps after it was freed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVERY = 5.0  # seconds: it takes up to a tenth of one
 
 @functools.cache
 def malloc_trim() -> Callable[[int], int] | None:
-    """That of glibc, where that is the library."""
+    """The function of that name, if the C library is glibc; else None."""
     try:
         trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError, TypeError):
@@ -21,18 +21,18 @@ def malloc_trim() -> Callable[[int], int] | None:
 
 
 class Kept:
-    """What is freed and not given back to the system.
+    """Freed memory that glibc does not give back by itself.
 
-    Each step's tensors have sizes of their own, since points share more or fewer candidates, and glibc keeps what is
-    freed in pieces that the next step's do not fit into: ten megabytes in a step of InceptionXML-LF with 60,000 labels,
-    fifteen gigabytes after 1,400 of them.
+    The tensors of each step have other sizes, because points share more or fewer candidates. glibc keeps freed memory
+    in pieces into which the tensors of the next step do not fit: ten megabytes in a step of InceptionXML-LF with 60,000
+    labels, fifteen gigabytes after 1,400 steps.
     """
 
     def __init__(self) -> None:
         self.last = time.monotonic()
 
     def give_back(self) -> None:
-        """Now and then."""
+        """Give it back, at most every few seconds."""
         trim = malloc_trim()
         if trim is not None and time.monotonic() > self.last + EVERY:
             trim(0)

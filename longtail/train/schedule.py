@@ -1,4 +1,4 @@
-"""How the learning rate changes within a phase: factors of its peak."""
+"""How the learning rate changes within a phase, as a factor of its highest value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Schedule = Literal["constant", "linear", "cosine", "one-cycle"]
 
 
 def factor(schedule: Schedule, step: int, steps: int, warmup: int = 0) -> float:
-    """Of the rate at step 0 ≤ step < steps.
+    """The factor at step 0 ≤ step < steps.
 
     `one-cycle` rises from a tenth over the first third and falls to a further 1e-4 of that, both along a cosine (as
     torch's OneCycleLR); the others rise from 0 over `warmup` steps, then stay, fall to 0 in a line, or along a cosine.
