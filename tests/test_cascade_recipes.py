@@ -1,9 +1,11 @@
 """Astec, DECAF, ECLARE, InceptionXML and InceptionXML-LF: losses and scores against their formulas written out."""
 
 import copy
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,10 @@ torch = pytest.importorskip("torch")
 from cascade_literal import cross_entropy, doubles, label_weights, residual, stirred, top, unit  # noqa: E402
 
 import longtail  # noqa: E402
+from longtail.core.errors import ParameterError, StoreError  # noqa: E402
 from longtail.core.run import Run  # noqa: E402
 from longtail.data.corpus import Corpus  # noqa: E402
+from longtail.store import Saved  # noqa: E402
 from longtail.train.loop import Loop  # noqa: E402
 from longtail.train.settings import LoopParameters  # noqa: E402
 
@@ -432,6 +436,34 @@ def test_networks_of_several_trees_are_averaged(corpus: Corpus) -> None:
     np.testing.assert_allclose(found, (one + other) / 2, rtol=1e-5, atol=1e-6)
 
 
+def saved(model: Any) -> Saved:
+    arrays, meta = model.state()
+    return Saved(model.recipe, model.labels, arrays, meta, model.about)
+
+
+def test_networks_of_an_earlier_format_are_refused(trained: tuple[Any, Any, Any]) -> None:
+    """Before there were any number of levels, `state` had no format."""
+    found = saved(trained[0])
+    assert type(trained[0]).from_state(found).networks
+    old = replace(found, meta={name: value for name, value in found.meta.items() if name != "format"})
+    with pytest.raises(StoreError, match=r"saved in format 1, and this version .* reads format 2; train it again"):
+        type(trained[0]).from_state(old)
+
+
+@pytest.mark.parametrize("part", ["encoder", "level", "join", "vocabulary"])
+def test_parts_of_an_unknown_kind_are_refused(part: str, trained: tuple[Any, Any, Any]) -> None:
+    """None of them is taken for another."""
+    found = saved(trained[0])
+    meta = copy.deepcopy(found.meta)
+    if part == "vocabulary":
+        meta["reader"]["vocabulary"] = "runes"
+    else:
+        network = meta["networks"][0]
+        (network["levels"][0] if part == "level" else network[part])["kind"] = "runes"
+    with pytest.raises(StoreError, match=rf"{part} of kind 'runes', which this version of longtail does not know"):
+        type(trained[0]).from_state(replace(found, meta=meta))
+
+
 WITHOUT_TORCH = """
 import sys
 for name in ("torch", "accelerate", "transformers", "safetensors"):
@@ -464,3 +496,53 @@ def test_the_papers_settings_run(name: str, corpus: Corpus) -> None:
     assert corpus.test is not None
     scores = model.predict(corpus.test.texts, 5).scores
     assert np.isfinite(scores).all() and (scores >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reader": "subwords", "min_texts": 2}, "leave min_texts and limit out"),
+        ({"reader": "subwords", "limit": 5}, "leave min_texts and limit out"),
+        ({"reader": "subwords", "vectors": "glove"}, "vectors=glove are of words"),
+        ({"encoder": "folder"}, "has no use without reader=subwords or vectors=static"),
+    ],
+)
+def test_settings_of_readers_that_do_not_go_together(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        longtail.recipe("decaf", **settings)
+
+
+def tiny_encoder(path: Path) -> Path:
+    """A random BERT of one layer whose word pieces are letters."""
+    import tokenizers
+    from transformers import BertConfig, BertModel
+
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{letter}" for letter in letters)]
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    made = tokenizers.Tokenizer(tokenizers.models.WordPiece(numbers, unk_token="[UNK]"))
+    made.normalizer, made.pre_tokenizer = (
+        tokenizers.normalizers.Lowercase(),
+        tokenizers.pre_tokenizers.BertPreTokenizer(),
+    )
+    made.add_special_tokens(pieces[:4])
+    path.mkdir()
+    made.save(str(path / "tokenizer.json"))
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 1}
+    BertModel(BertConfig(vocab_size=len(pieces), initializer_range=1.0, **sizes)).save_pretrained(path)
+    return path
+
+
+def test_subwords_and_static_vectors_of_an_encoder(tmp_path: Path) -> None:
+    """With a very small encoder of one's own: the model records where its vectors come from, and reads without it."""
+    pytest.importorskip("transformers")
+    folder, corpus = tiny_encoder(tmp_path / "encoder"), topic_corpus(60)
+    settings = {**SETTINGS["decaf"], "reader": "subwords", "vectors": "static", "encoder": str(folder)}
+    model = longtail.recipe("decaf", **settings, min_steps=20).fit(corpus, Run(device="cpu"))
+    assert model.about["vectors"]["source"] == "encoder" and model.about["vectors"]["dimensions"] == 8
+    model.save(tmp_path / "model")
+    expected = model.predict(corpus.train.texts, 3)
+    shutil.rmtree(folder)
+    again = longtail.load(tmp_path / "model").predict(corpus.train.texts, 3)
+    assert np.array_equal(again.scores, expected.scores)

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from longtail.core.errors import ParameterError
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.parameters import param, param_of
@@ -44,6 +45,19 @@ class CascadeRecipe(NetworkRecipe):
     limit: int | None = param_of(TfidfParameters, "limit")
     schedule: Schedule = param("constant", "how the learning rate changes within a phase")  # noqa: RUF009
     warmup: int = param(0, "steps in which the rate rises from 0 at first (not of one-cycle)", at_least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reader == "subwords" and (self.min_texts > 1 or self.limit is not None):
+            raise ParameterError(
+                f"{self.kind}: reader=subwords has the vocabulary of its tokenizer; leave min_texts and limit out"
+            )
+        if self.reader == "subwords" and self.vectors == "glove":
+            raise ParameterError(f"{self.kind}: vectors=glove are of words; take reader=words, or vectors=static")
+        if self.encoder is not None and self.reader == "words" and self.vectors != "static":
+            raise ParameterError(
+                f"{self.kind}: encoder={self.encoder!r} has no use without reader=subwords or vectors=static"
+            )
 
     @classmethod
     def model_class(cls) -> type[Model]:

@@ -27,7 +27,7 @@ else:
 
 log = logging.getLogger("longtail")
 CLUSTERS, LABELS = 0, 1  # the levels
-BETAS = (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2, 0.9, 0.1)  # of values that do equally well the first is taken
+BETAS = (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2, 0.9, 0.1, 0.05, 0.02)  # of values that do equally well the first is taken
 NEAR = 10  # at most one point in so many has a vote: votes of nearly all would be popularity
 BLOCK = 4096  # points whose shortlists are made at a time
 
@@ -67,7 +67,7 @@ class Astec(BagRecipe):
     neighbours: int = param(100, "training points that vote for the labels of a shortlist", at_least=1)
     shortlist: int = param(500, "labels of a shortlist", at_least=1)  # paper: 500
     beta: float | None = param(None, "β: share of the classifier in a score", at_least=0.0, at_most=1.0)
-    dropout: float = param(0.5, "of a text's vector", at_least=0.0, below=1.0)  # paper: 0.5
+    dropout: float = param(0.5, "share of a text's vector that is dropped", at_least=0.0, below=1.0)  # paper: 0.5
     batch: int = param(255, "points of a step", at_least=1)  # paper: 255
     surrogate_epochs: int = param(20, "epochs of phase I", at_least=1)  # paper: 20
     surrogate_lr: float = param(0.03, "its learning rate", above=0.0)  # paper: 0.03
