@@ -67,7 +67,7 @@ class Astec(BagRecipe):
     neighbours: int = param(100, "training points that vote for the labels of a shortlist", at_least=1)
     shortlist: int = param(500, "labels of a shortlist", at_least=1)  # paper: 500
     beta: float | None = param(None, "β: share of the classifier in a score", at_least=0.0, at_most=1.0)
-    dropout: float = param(0.5, "share of a text's vector that is dropped", at_least=0.0, below=1.0)  # paper: 0.5
+    dropout: float = param(0.5, "dropout of a text's vector", at_least=0.0, below=1.0)  # paper: 0.5
     batch: int = param(255, "points of a step", at_least=1)  # paper: 255
     surrogate_epochs: int = param(20, "epochs of phase I", at_least=1)  # paper: 20
     surrogate_lr: float = param(0.03, "its learning rate", above=0.0)  # paper: 0.03

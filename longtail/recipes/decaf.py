@@ -60,10 +60,8 @@ class Decaf(BagRecipe):
     clusters: int | None = param(None, "clusters of labels (none: by labels_per_cluster)", at_least=1)
     labels_per_cluster: float = param(4.0, "labels in a cluster, about", at_least=1.0)  # paper: 2^15 for 131K labels
     beam: int = param(200, "clusters whose labels are a point's shortlist", at_least=1)  # paper: 200 (131K labels)
-    dropout: float = param(
-        0.5, "share of a text's vector that is dropped, in the first phase", at_least=0.0, below=1.0
-    )  # paper: 0.5
-    label_dropout: float = param(0.2, "the same, in the other phases", at_least=0.0, below=1.0)  # paper: 0.2
+    dropout: float = param(0.5, "dropout of a text's vector in the first phase", at_least=0.0, below=1.0)  # paper: 0.5
+    label_dropout: float = param(0.2, "the same in the other phases", at_least=0.0, below=1.0)  # paper: 0.2
     freeze_words: bool = param(False, "train word vectors in the first phase only")  # paper: false; -lite: true
     batch: int = param(255, "points of a step", at_least=1)  # paper: 255
     surrogate_epochs: int = param(20, "epochs of the first phase", at_least=1)  # paper: 20

@@ -55,9 +55,7 @@ class InceptionXML(SequenceRecipe):
     clusters: int | None = param(None, "clusters of labels (none: by labels_per_cluster)", at_least=1)
     labels_per_cluster: float = param(8.0, "labels in a cluster, about", at_least=1.0)  # paper: 2^14 for 131K labels
     shortlist: int | None = param(None, "labels a point is trained on and ranked among (none: √L)", at_least=1)
-    dropout: float = param(
-        0.3, "share of a feature that is dropped before classifiers", at_least=0.0, below=1.0
-    )  # paper: 0.3 – 0.5
+    dropout: float = param(0.3, "dropout before classifiers", at_least=0.0, below=1.0)  # paper: 0.3 – 0.5
     epochs: int = param(45, "passes over the training set", at_least=1)  # paper: 45
     detached: int = param(10, "epochs at first in which labels do not train the encoder", at_least=0)  # paper: 10
     lr: float = param(5e-3, "highest learning rate", above=0.0)  # paper: 0.005
