@@ -383,7 +383,6 @@ def test_an_augmented_training_ignores_what_is_ignored(name: str) -> None:
 
 @pytest.mark.usefixtures("augments")
 def test_texts_that_are_needed_for_more_points_are_asked_for(name: str) -> None:
-    own = briefly(name).fit(topic_corpus(60)).recipe.name  # `auto` trains another recipe
     cases = (
         (topic_corpus(label_text=False), "label text", "label texts", "needs labels with texts"),
         (feature_corpus(), "text", "needs texts", "needs texts"),
@@ -392,7 +391,7 @@ def test_texts_that_are_needed_for_more_points_are_asked_for(name: str) -> None:
         needed = need in recipes[name].needs  # then it is asked for whatever `augment` is
         for method in ("self", "gandalf"):
             message = always if needed else f"augment={method}.*{missing}"
-            with pytest.raises(UnsupportedError, match=f"recipe '{own}'.*{message}"):
+            with pytest.raises(UnsupportedError, match=f"recipe '{name}'.*{message}"):
                 made(name, augment=method).fit(corpus)
         if not needed:
             briefly(name, augment="auto").fit(corpus)
