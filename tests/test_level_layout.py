@@ -279,7 +279,7 @@ def moved(array: np.ndarray, at: int, by: int) -> np.ndarray:
         ("level1.data_ptr", lambda a: moved(a, 1, 2), "do not end where they should"),
         ("level1.data_ptr", lambda a: moved(a, -1, 2**40), "more or fewer bytes"),
         ("level1.scales", lambda a: a[1:], "more or fewer scales"),
-        ("level1.form", lambda a: a[:1], "does not fit"),
+        ("level1.form", lambda a: a[:1], "its parts do not fit together"),
         ("level1.form", lambda a: moved(a, 0, 2), "1, 2 or 4 bytes"),
         ("level1.form", lambda a: moved(a, 2, 1), "does not fit"),
         ("level1.child_ptr", lambda a: moved(a, 1, 1), "do not belong to its tree"),

@@ -106,7 +106,7 @@ def test_without_resume_what_was_kept_is_forgotten(tmp_path: Path, monkeypatch) 
 
 
 def test_resume_needs_a_place_and_a_recipe_that_can() -> None:
-    with pytest.raises(ParameterError, match="where it was to be saved"):
+    with pytest.raises(ParameterError, match="say where it is saved"):
         longtail.recipe("xr-linear").fit(topic_corpus(), Run(resume=True))
     with pytest.raises(UnsupportedError, match="no use for resume"):
         longtail.recipe("popular").fit(topic_corpus(), Run(resume=True))

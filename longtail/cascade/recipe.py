@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from longtail.encoders.reader import Reader
     from longtail.encoders.subwords import Subwords
     from longtail.encoders.table import Table
-    from longtail.train.phase import Group
+    from longtail.train.phase import Group, Structure
+
+LEAST_CLUSTERS = 64  # unless there are fewer labels, or `clusters` is given
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,24 @@ class CascadeRecipe(NetworkRecipe):
 
         networks = [Network(*learner.export()) for learner in learners]
         return CascadeModel(self, labels, read.reader, networks, dict(learners[0].about))
+
+
+@dataclass(frozen=True)
+class WithClusters:
+    """The settings of systems whose first level is clusters of labels, all through training."""
+
+    clusters: int | None = param(None, "clusters of labels (none: by labels_per_cluster)", at_least=1)
+    labels_per_cluster: float = param(4.0, "labels in a cluster, about", at_least=1.0)
+
+    def clustered(self, net: Cascade, Z: Any) -> Structure:
+        """Balanced clusters of labels with vectors Z (L, d), as the structure of a phase."""
+        from longtail.cascade.cascade import tree_structure
+        from longtail.labels.tree import LabelTree
+
+        L = net.data.labels
+        # few labels are clusters of their own: to tell apart two or three clusters would help nobody
+        count = self.clusters or max(min(L, LEAST_CLUSTERS), round(L / self.labels_per_cluster))
+        return tree_structure(LabelTree.in_clusters(Z, [count], net.seed))
 
 
 @dataclass(frozen=True)

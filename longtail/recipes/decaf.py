@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from longtail.cascade.recipe import BagRecipe
+from longtail.cascade.recipe import BagRecipe, WithClusters
 from longtail.core.lazy import Lazy
 from longtail.core.parameters import param
 
@@ -24,7 +24,7 @@ CLUSTERS, LABELS = 0, 1  # the levels
 
 
 @dataclass(frozen=True)
-class Decaf(BagRecipe):
+class Decaf(WithClusters, BagRecipe):
     """The weights of label l are σ(α) ⊙ R(E z_l) + σ(β) ⊙ w_l: its text z_l through the word table E, and a free row.
 
     A text is R(E x), x its TF-IDF. Three phases: `surrogate` trains E on clusters of labels whose weights come from
@@ -46,18 +46,18 @@ class Decaf(BagRecipe):
             "reader": "subwords",
             "vectors": "static",
             "dimension": 256,
-            "beam": 160,
+            "labels_per_cluster": 8.0,
+            "beam": 80,
             "dropout": 0.4,
             "batch": 1024,
-            "surrogate_epochs": 8,
+            "surrogate_epochs": 4,
             "surrogate_lr": 0.02,
-            "epochs": 6,
+            "epochs": 4,
             "lr": 0.02,
             "schedule": "linear",
         }
     }
 
-    clusters: int | None = param(None, "clusters of labels (none: by labels_per_cluster)", at_least=1)
     labels_per_cluster: float = param(4.0, "labels in a cluster, about", at_least=1.0)  # paper: 2^15 for 131K labels
     beam: int = param(200, "clusters whose labels are a point's shortlist", at_least=1)  # paper: 200 (131K labels)
     dropout: float = param(0.5, "dropout of a text's vector in the first phase", at_least=0.0, below=1.0)  # paper: 0.5
@@ -132,11 +132,6 @@ class Decaf(BagRecipe):
         net.set_level(LABELS, parts.Dot(net.data.labels, "label", weights, bias, candidates=candidates))
 
     # --- what the phases share
-
-    def clustered(self, net: parts.Cascade, Z: Any) -> parts.Structure:
-        """Balanced clusters of labels with vectors Z (L, d)."""
-        K = self.clusters or max(1, round(net.data.labels / self.labels_per_cluster))
-        return parts.tree_structure(parts.LabelTree.in_clusters(Z, [K], net.seed))
 
     def set_clusters(self, net: parts.Cascade, free: bool) -> None:
         """Classifiers of the clusters; the text of a cluster is the sum of its labels' texts."""

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from longtail.cascade.recipe import SequenceRecipe
+from longtail.cascade.recipe import SequenceRecipe, WithClusters
 from longtail.core.lazy import Lazy
 from longtail.core.parameters import param
 from longtail.train.schedule import Schedule
@@ -25,7 +25,7 @@ DETACHED = 10 / 45  # the paper's share of epochs, where there are no more epoch
 
 
 @dataclass(frozen=True)
-class InceptionXML(SequenceRecipe):
+class InceptionXML(WithClusters, SequenceRecipe):
     """Words of a title are channels of convolutions along the dimensions of their vectors (encoders/inception.py).
 
     One network with two tasks, trained together: clusters of labels, all of them; and labels, on those below the
@@ -52,7 +52,6 @@ class InceptionXML(SequenceRecipe):
         }
     }
 
-    clusters: int | None = param(None, "clusters of labels (none: by labels_per_cluster)", at_least=1)
     labels_per_cluster: float = param(8.0, "labels in a cluster, about", at_least=1.0)  # paper: 2^14 for 131K labels
     shortlist: int | None = param(None, "labels a point is trained on and ranked among (none: √L)", at_least=1)
     dropout: float = param(0.3, "dropout before classifiers", at_least=0.0, below=1.0)  # paper: 0.3 – 0.5
@@ -89,11 +88,6 @@ class InceptionXML(SequenceRecipe):
         self.set_labels(net, parts.Free(rows))
 
     # --- shared with InceptionXML-LF
-
-    def clustered(self, net: parts.Cascade, Z: Any) -> parts.Structure:
-        """Balanced clusters of labels with vectors Z (L, d)."""
-        K = self.clusters or max(1, round(net.data.labels / self.labels_per_cluster))
-        return parts.tree_structure(parts.LabelTree.in_clusters(Z, [K], net.seed))
 
     def set_clusters(self, net: parts.Cascade) -> None:
         """New classifiers of the clusters."""
