@@ -398,7 +398,7 @@ def test_both_ways_to_logits(biased: bool, seed: int, B: int, K: int, C: int) ->
 # --- candidates below candidates
 
 
-@given(seed=seeds, B=st.integers(1, 4), k=st.integers(1, 4))
+@given(seed=seeds, B=st.integers(1, 4), k=st.integers(1, 7))
 def test_candidates_below_candidates(seed: int, B: int, k: int) -> None:
     """A level whose parents are themselves candidates, some of them pads: true ones first, then the best."""
     rng = np.random.default_rng(seed)

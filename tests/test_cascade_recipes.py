@@ -51,7 +51,7 @@ class Stage:
         self.Y = prepared.Y.toarray()
         self.ignore = np.zeros_like(self.Y) if prepared.ignore is None else prepared.ignore.toarray()
         self.E = doubles(learner.encoder.E.weight)
-        texts, graph = learner.data.label_rows, learner.kept.get("walks")
+        texts, graph = learner.data.label_rows, learner.memo.get("walks")
         self.texts = None if texts is None else texts.toarray().astype(np.float64)
         self.graph = None if graph is None else graph.toarray().astype(np.float64)
         self.recipe: Any = longtail.recipe(name, **SETTINGS[name])
@@ -251,7 +251,7 @@ def test_where_free_rows_begin(name: str, corpus: Corpus) -> None:
     E, Z = doubles(learner.encoder.E.weight), learner.data.texts.toarray()
     weights = learner.level(1).weights
     found = doubles((weights.free if name == "decaf" else weights.parts["free"]).table.weight)
-    Z = learner.kept["walks"].toarray() @ Z if name == "eclare" else Z  # E z; in ECLARE joined by the graph
+    Z = learner.memo["walks"].toarray() @ Z if name == "eclare" else Z  # E z; in ECLARE joined by the graph
     np.testing.assert_allclose(found, Z @ E, rtol=1e-4, atol=1e-6)
 
 

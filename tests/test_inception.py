@@ -312,3 +312,6 @@ def test_labels_train_the_encoder_in_the_end_however_short_the_training() -> Non
         recipe: Any = longtail.recipe("inceptionxml", epochs=epochs, detached=detached)
         found.append(recipe.phases()[0].detached)
     assert found == [((1, 10 / 45),), ((1, 10 / 45),), ((1, 10 / 45),), ((1, 0.25),), ()]
+    lf: Any = longtail.recipe("inceptionxml-lf", epochs=8, detached=2)
+    assert [phase.detached for phase in lf.phases()] == [((1, 0.25),)] * 2
+    assert [phase.detached for phase in longtail.recipe("inceptionxml-lf").phases()] == [()] * 2  # type: ignore[attr-defined]

@@ -120,6 +120,27 @@ def test_a_resumed_training_has_what_was_refreshed(tmp_path: Path) -> None:
         assert torch.equal(tensor, resumed.state_dict()[name]), name
 
 
+def test_what_a_phase_refreshed_is_there_when_a_later_one_resumes(tmp_path: Path) -> None:
+    def toy(calls: list[int]) -> Toy:
+        return Toy(refreshing(calls), Phase("two", 2, (Group("", 0.1),)))
+
+    whole, resumed, calls = toy([]), toy([]), []
+    trained(whole, Run(device="cpu", seed=3))
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(patch, 1, 2)
+        with pytest.raises(StoppedError):
+            trained(toy(calls), Run(device="cpu", seed=3, folder=tmp_path / "run"))
+    trained(resumed, Run(device="cpu", seed=3, folder=tmp_path / "run", resume=True))
+    assert torch.equal(whole.offset, resumed.offset) and whole.offset.abs().sum() > 0
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, resumed.state_dict()[name]), name
+
+
+def test_a_phase_may_have_a_number_of_steps() -> None:
+    learner = Toy(Phase("one", 5, (Group("", 0.1),), steps=7), Phase("two", 2, (Group("", 0.1),)))
+    assert trained(learner).steps == [7, 6]
+
+
 def test_similar_points_share_batches() -> None:
     clusters = np.array([0, 1, 2] * 4)
     plan = Clustered(lambda learner: clusters)

@@ -48,7 +48,8 @@ def join_truth(
 ) -> tuple[NDArray[np.int64], Floats, Floats, int]:
     """Join true labels and a shortlist (B, S): returns candidates (B, most + S), whether each counts, their targets.
 
-    Row b has the true labels[ptr[b]:ptr[b + 1]], ascendingand first, padded with −1. If a label of the shortlist
-    is true, it counts only once, at its first place. The last value returned is how many shortlisted labels are true.
+    Row b has the true labels[ptr[b]:ptr[b + 1]], in ascending order; they come first, padded with −1. If a label of the
+    shortlist is true, it counts only once, at its first place. The last value returned is how many shortlisted labels
+    are true.
     """
     return _kernels.join_truth(ptr, labels, values, np.ascontiguousarray(shortlist, np.int64))

@@ -52,7 +52,7 @@ class Cascade(Learner):
         self.depth = 1 + max((t for phase in phases for t in phase.levels), default=0)  # T
         self.join: Join = Path()
         self.about = dict(about or {})  # for the model to record, as where vectors come from
-        self.kept: dict[str, Any] = {}  # what a recipe computes once and needs in several phases
+        self.memo: dict[str, Any] = {}  # what a recipe computes once and needs in several phases
         self.tree: LabelTree | None = None
         self.tokens = Held(points.tokens)
         self.label_tokens = None if points.label_tokens is None else Held(points.label_tokens)
@@ -129,10 +129,10 @@ class Cascade(Learner):
         shares = np.asarray(self.known_tree().targets(self.data.Y, t).sum(0)).ravel() / self.points
         return log_odds(shares, 0.5 / self.points)
 
-    def bias_of_candidates(self, t: int, candidates: int) -> Table:
-        """Biases (K_t, 1) begun at the log odds with which one of so many candidates is true, the same for all."""
-        K, true = self.size(t), self.data.Y.sum() / max(self.points, 1)
-        return log_odds(np.full(K, true / max(candidates, 1)), 0.5 / K)
+    def bias_of_candidates(self, candidates: int) -> Table:
+        """Biases of labels (L, 1) begun at the log odds with which one of so many candidates is true."""
+        L, true = self.data.labels, self.data.Y.sum() / max(self.points, 1)
+        return log_odds(np.full(L, true / max(candidates, 1)), 0.5 / L)
 
     # --- training
 
@@ -219,6 +219,8 @@ class Cascade(Learner):
         self.eval()
         encoder, join = self.encoder.export(), self.join.export()
         levels = [self.level(t).export() for t in range(self.depth) if self.has_level(t)]
+        if self.join.descends and any("beam" not in level.meta for level in levels[1:]):
+            raise RuntimeError("a level below the first needs candidates with a tree, so that prediction can reach it")
         arrays = encoder.under("encoder") | join.under("join")
         for t, level in enumerate(levels):
             arrays |= level.under(f"level{t}")

@@ -35,6 +35,7 @@ class Join(ABC):
     """Base class: from the features of B texts to the scores of candidate labels."""
 
     kind: ClassVar[str]
+    descends: ClassVar[bool] = True  # whether labels are reached from level to level
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, meta: Mapping[str, Any]) -> Join:
@@ -56,8 +57,8 @@ for _kind, _name in {"path": "Path", "parent": "Parent", "last": "Last", "walk":
 joins.add("near", "longtail.cascade.near:Near")
 
 
-class Step(NamedTuple):
-    """A level on the way down."""
+class Reached(NamedTuple):
+    """The nodes of a level that a search has reached, with their scores."""
 
     nodes: NDArray[np.integer[Any]] | None  # (B, C), padded by −1; None: all nodes of the level
     own: Floats  # (B, C): σ of the level itself
@@ -77,7 +78,7 @@ class Path(Join):
         found = candidates_csr(step, levels[-1].K)
         return self.after_labels(found)
 
-    def below(self, level: ServedLevel, features: dict[str, Floats], above: Step) -> Step:
+    def below(self, level: ServedLevel, features: dict[str, Floats], above: Reached) -> Reached:
         """The children of the best nodes of the step above."""
         places = best(self.ranked(above), level.beam)  # (B, k)
         parents = places if above.nodes is None else np.take_along_axis(above.nodes, places, 1)
@@ -85,17 +86,17 @@ class Path(Join):
         nodes = children.reshape(len(children), -1)  # (B, k·W)
         own = sigmoid(level.logits(features, nodes))
         of_parents = np.take_along_axis(self.passed_on(above), places, 1)  # (B, k)
-        return Step(nodes, own, own * np.repeat(of_parents, children.shape[2], axis=1))
+        return Reached(nodes, own, own * np.repeat(of_parents, children.shape[2], axis=1))
 
-    def ranked(self, step: Step) -> Floats:
+    def ranked(self, step: Reached) -> Floats:
         """By what the nodes of a level are chosen (B, C); pads come last."""
         return step.scores if step.nodes is None else np.where(step.nodes >= 0, step.scores, -1)
 
-    def passed_on(self, step: Step) -> Floats:
+    def passed_on(self, step: Reached) -> Floats:
         """What a parent contributes to the scores of its children (B, C)."""
         return step.scores
 
-    def after(self, t: int, step: Step, beam: int) -> Step:
+    def after(self, t: int, step: Reached, beam: int) -> Reached:
         """What is done to the scores of level t before its children are looked at."""
         return step
 
@@ -109,10 +110,10 @@ class Parent(Path):
 
     kind = "parent"
 
-    def ranked(self, step: Step) -> Floats:
+    def ranked(self, step: Reached) -> Floats:
         return super().ranked(step._replace(scores=step.own))
 
-    def passed_on(self, step: Step) -> Floats:
+    def passed_on(self, step: Reached) -> Floats:
         return step.own
 
 
@@ -121,7 +122,7 @@ class Last(Parent):
 
     kind = "last"
 
-    def passed_on(self, step: Step) -> Floats:
+    def passed_on(self, step: Reached) -> Floats:
         return np.ones_like(step.own)
 
 
@@ -140,10 +141,10 @@ class Walk(Path):
     def from_arrays(cls, arrays: Arrays, meta: Mapping[str, Any]) -> Walk:
         return cls([unpack_csr(f"graph{t}", arrays) for t in range(meta["graphs"])])
 
-    def after(self, t: int, step: Step, beam: int) -> Step:
+    def after(self, t: int, step: Reached, beam: int) -> Reached:
         kept = keep_best(step.scores, beam) if step.nodes is None else candidates_csr(step, self.graphs[t].shape[0])
         scores = walked(kept, self.graphs[t], beam)
-        return Step(None, step.own, scores.toarray())  # (B, K_t): the levels above the labels are small
+        return Reached(None, step.own, scores.toarray())  # (B, K_t): the levels above the labels are small
 
     def after_labels(self, scores: sp.csr_matrix) -> sp.csr_matrix:
         return walked(scores, self.graphs[-1], WALKED)
@@ -155,10 +156,10 @@ class Walk(Path):
         return Exported(arrays, {"kind": self.kind, "graphs": len(self.graphs)})
 
 
-def first_step(level: ServedLevel, features: dict[str, Floats]) -> Step:
+def first_step(level: ServedLevel, features: dict[str, Floats]) -> Reached:
     """All nodes of the first level."""
     own = sigmoid(level.logits(features))
-    return Step(None, own, own)
+    return Reached(None, own, own)
 
 
 def best(scores: Floats, k: int) -> NDArray[np.integer[Any]]:
@@ -180,7 +181,7 @@ def keep_best(scores: Floats, k: int) -> sp.csr_matrix:
     return as_csr(places, np.take_along_axis(scores, places, 1), scores.shape[1])
 
 
-def candidates_csr(step: Step, K: int) -> sp.csr_matrix:
+def candidates_csr(step: Reached, K: int) -> sp.csr_matrix:
     """The scores of a step as a sparse matrix (B, K)."""
     return sp.csr_matrix(step.scores) if step.nodes is None else as_csr(step.nodes, step.scores, K)
 

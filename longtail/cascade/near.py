@@ -77,6 +77,7 @@ class Near(Join):
     """Labels near by in the feature "near", scored by β·σ(classifier) + (1 − β)·σ(similarity)."""
 
     kind = "near"
+    descends = False
 
     def __init__(self, nearby: Nearby, beta: float):
         self.nearby, self.beta = nearby, beta

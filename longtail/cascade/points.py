@@ -14,7 +14,7 @@ from longtail.core.progress import Progress
 from longtail.data.dataset import Dataset
 from longtail.encoders.bag import Bags
 from longtail.encoders.reader import Reader
-from longtail.encoders.sequence import Sequences, tfidf_of
+from longtail.encoders.sequence import Sequences, idf_of, tfidf_of
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,12 @@ class Points:
     @classmethod
     def read(cls, reader: Reader, data: Dataset, labels: Labels, progress: Progress | None = None) -> Points:
         """Points and label texts through a reader."""
-        tokens, rows = tokens_of(reader, reader.read(data.texts, cached=True, progress=progress))
+        read = reader.read(data.texts, cached=True, progress=progress)
+        idf = None if sp.issparse(read) else idf_of(read, len(reader))
+        tokens, rows = tokens_of(reader, read, idf)
         label_tokens, label_rows = None, None
         if labels.texts is not None:
-            read = reader.read(labels.texts, cached=True, progress=progress)
-            label_tokens, label_rows = tokens_of(reader, read)
+            label_tokens, label_rows = tokens_of(reader, reader.read(labels.texts, cached=True, progress=progress), idf)
         ignore = None if data.ignore is None else sp.csr_matrix(data.ignore, dtype=np.float32)
         return cls(reader, tokens, rows, data.truth(), ignore, label_tokens, label_rows)
 
@@ -60,8 +61,8 @@ class Points:
         return np.diff(self.texts.indptr) > 0
 
 
-def tokens_of(reader: Reader, read: Any) -> tuple[Bags | Sequences, sp.csr_matrix]:
-    """What a reader gives, as tensors for an encoder and as TF-IDF rows: one of the two is what it gives."""
+def tokens_of(reader: Reader, read: Any, idf: NDArray[np.float32] | None) -> tuple[Bags | Sequences, sp.csr_matrix]:
+    """What a reader gives, as tensors for an encoder and as TF-IDF rows. Sequences are weighed by `idf` (V,)."""
     if sp.issparse(read):
         return Bags.of(read), read
-    return Sequences.of(read), tfidf_of(read, len(reader))
+    return Sequences.of(read), tfidf_of(read, len(reader), idf)

@@ -26,7 +26,7 @@ class WithWalks:
 
     def graph(self, net: Cascade) -> sp.csr_matrix:
         """Ĝ (L, L), normalised by rows and columns; walked once for each network."""
-        if "walks" not in net.kept:
+        if "walks" not in net.memo:
             walks = walk(net.data.Y, hops=self.hops, restart=self.restart, top=self.top, head=self.head, seed=net.seed)
-            net.kept["walks"] = normalised(walks)
-        return net.kept["walks"]
+            net.memo["walks"] = normalised(walks)
+        return net.memo["walks"]

@@ -17,6 +17,7 @@ from longtail.encoders.export import Exported
 from longtail.encoders.inception import Inception
 from longtail.encoders.table import Table, compact
 from longtail.encoders.tfidf import smoothed_idf
+from longtail.encoders.tokens import UNKNOWN
 
 
 class Sequences(NamedTuple):
@@ -70,15 +71,23 @@ class SequenceEncoder(Encoder):
 
 
 def tfidf_of(words: NDArray[np.int32], vocabulary: int, idf: NDArray[np.float32] | None = None) -> sp.csr_matrix:
-    """TF-IDF rows of unit length (N, V) of sequences (N, T): what labels are clustered by, and label texts weighted.
+    """TF-IDF rows of unit length (N, V) of the known words of sequences (N, T).
 
-    idf = ln((1 + N)/(1 + df)) + 1 over these texts, unless it is given.
+    Labels are clustered by them, and label texts weighted. `idf` (V,) is that of these texts unless it is given.
     """
-    rows, places = np.nonzero(words > 0)
-    counts = sp.csr_matrix(
-        (np.ones(len(rows), np.float32), (rows, words[rows, places])), shape=(len(words), vocabulary)
-    )  # the same word twice is added up
-    if idf is None:
-        idf = smoothed_idf(len(words), np.bincount(counts.indices, minlength=vocabulary))
-    counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
+    counts = counts_of(words, vocabulary)
+    weights = idf_of(words, vocabulary) if idf is None else idf
+    counts.data = (1 + np.log(counts.data)) * weights[counts.indices]
     return normalise_rows(counts.astype(np.float32))
+
+
+def idf_of(words: NDArray[np.int32], vocabulary: int) -> NDArray[np.float32]:
+    """The inverse document frequency of each word (V,) in sequences (N, T)."""
+    return smoothed_idf(len(words), np.bincount(counts_of(words, vocabulary).indices, minlength=vocabulary))
+
+
+def counts_of(words: NDArray[np.int32], vocabulary: int) -> sp.csr_matrix:
+    """How often each known word occurs in each sequence (N, V)."""
+    rows, places = np.nonzero(words > UNKNOWN)
+    ones = np.ones(len(rows), np.float32)
+    return sp.csr_matrix((ones, (rows, words[rows, places])), shape=(len(words), vocabulary))  # repeated words add up

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail.core.errors import StoreError
 from longtail.core.registry import Registry
 from longtail.encoders.export import Arrays
 
@@ -54,7 +55,9 @@ class BagFeatures:
             return np.asarray(np.maximum(v @ W.T + b, 0) + v, np.float32)
         if form == "decaf":
             return sigmoid(change) * (np.maximum(v, 0) @ W.T + b) + sigmoid(keep) * v
-        return np.asarray(change * (np.maximum(v, 0) @ W.T + b) + v, np.float32)  # eclare
+        if form == "eclare":
+            return np.asarray(change * (np.maximum(v, 0) @ W.T + b) + v, np.float32)
+        raise StoreError(f"the model has a residual block of form {form!r}, which cannot be served; train it again")
 
 
 def sigmoid(x: Floats) -> Floats:

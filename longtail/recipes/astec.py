@@ -40,8 +40,9 @@ class Astec(BagRecipe):
     thrown away. On these features a shortlist is made once for each point: labels with near centroids, and labels that
     near training points have. Phase III (`labels`) trains the residual block further and the labels' classifiers, on
     shortlist and truth. A label's score is β·σ(classifier) + (1 − β)·σ(similarity), each relative to the best of its
-    row; β is chosen on the validation part unless it is given. The search for what is near is exact. The paper's
-    optional phase IV, a re-ranker, is left out.
+    row; β is chosen on the validation part unless it is given. The search for what is near is exact. Differs from the
+    authors' code: shortlists are made by features after the residual block, not before it; the bag has no ReLU; the
+    loss of phase III is a mean over candidates, not a sum. The optional phase IV, a re-ranker, is left out.
     """
 
     name = "astec"
@@ -90,8 +91,15 @@ class Astec(BagRecipe):
         labels = (self.group("encoder.residuals.text", self.lr), self.group("levels.1", self.lr))
         first, then = self.surrogate_epochs, self.epochs
         return [
-            parts.Phase("surrogate", first, everything, (CLUSTERS,), self.smoothed_clusters, self.build_surrogate),
-            parts.Phase("labels", then, labels, (LABELS,), self.shortlists, self.build_labels),
+            parts.Phase(
+                "surrogate",
+                first,
+                everything,
+                levels=(CLUSTERS,),
+                prepare=self.smoothed_clusters,
+                build=self.build_surrogate,
+            ),
+            parts.Phase("labels", then, labels, levels=(LABELS,), prepare=self.shortlists, build=self.build_labels),
         ]
 
     # --- phase I
@@ -127,7 +135,7 @@ class Astec(BagRecipe):
         candidates = parts.Static(structure["shortlist"])
         L = net.data.labels
         weights = parts.Free(parts.Table.random(L, net.encoder.E.width, 0.02))
-        bias = net.bias_of_candidates(LABELS, candidates.width)
+        bias = net.bias_of_candidates(candidates.width)
         net.set_level(LABELS, parts.Dot(L, "text", weights, bias, candidates=candidates))
         net.join = parts.Near(self.nearby(net, structure["features"]), 0.5 if self.beta is None else self.beta)
 

@@ -86,9 +86,18 @@ class Decaf(WithClusters, BagRecipe):
         everything = self.everything(self.surrogate_lr)
         first, then = self.surrogate_epochs, self.epochs
         return [
-            parts.Phase("surrogate", first, everything, (CLUSTERS,), self.sparse_clusters, self.build_surrogate),
-            parts.Phase("clusters", then, clusters, (CLUSTERS,), self.dense_clusters, self.build_clusters),
-            parts.Phase("labels", then, labels, (LABELS,), self.shortlists, self.build_labels),
+            parts.Phase(
+                "surrogate",
+                first,
+                everything,
+                levels=(CLUSTERS,),
+                prepare=self.sparse_clusters,
+                build=self.build_surrogate,
+            ),
+            parts.Phase(
+                "clusters", then, clusters, levels=(CLUSTERS,), prepare=self.dense_clusters, build=self.build_clusters
+            ),
+            parts.Phase("labels", then, labels, levels=(LABELS,), prepare=self.shortlists, build=self.build_labels),
         ]
 
     # --- phase 1: word vectors, on clusters of TF-IDF centroids
@@ -128,7 +137,7 @@ class Decaf(WithClusters, BagRecipe):
         E = encoder.table("label") if self.freeze_words else encoder.own_table("label")
         candidates = parts.Static(structure["clusters"], net.below(LABELS, self.beam))
         weights = self.weights(net, E, net.data.texts, self.label_graph(net), free=True)
-        bias = net.bias_of_candidates(LABELS, candidates.width)
+        bias = net.bias_of_candidates(candidates.width)
         net.set_level(LABELS, parts.Dot(net.data.labels, "label", weights, bias, candidates=candidates))
 
     # --- what the phases share

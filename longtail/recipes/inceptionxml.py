@@ -70,11 +70,20 @@ class InceptionXML(WithClusters, SequenceRecipe):
 
     def phases(self) -> list[parts.Phase]:
         """One phase: both levels in every step."""
+        return [self.phase("joint", prepare=self.sparse_clusters, build=self.build_both)]
+
+    def phase(self, name: str, prepare: Any, build: Any) -> parts.Phase:
+        """A phase of both levels; for a share of it labels do not train the encoder."""
         share = self.detached / self.epochs if self.detached < self.epochs else DETACHED
-        detached = ((LABELS, share),) if self.detached else ()
-        everything, both = self.everything(self.lr), (CLUSTERS, LABELS)
-        prepare, build = self.sparse_clusters, self.build_both
-        return [parts.Phase("joint", self.epochs, everything, both, prepare, build, detached=detached)]
+        return parts.Phase(
+            name,
+            self.epochs,
+            self.everything(self.lr),
+            levels=(CLUSTERS, LABELS),
+            prepare=prepare,
+            build=build,
+            detached=((LABELS, share),) if self.detached else (),
+        )
 
     def sparse_clusters(self, net: parts.Cascade) -> parts.Structure:
         """Clusters of labels by the TF-IDF of their points."""
@@ -101,5 +110,5 @@ class InceptionXML(WithClusters, SequenceRecipe):
         size = self.shortlist or max(math.isqrt(L), LEAST)
         widest = -(-L // net.size(CLUSTERS))  # labels of the largest cluster: they are balanced
         candidates = net.below(LABELS, -(-size // widest))
-        bias = net.bias_of_candidates(LABELS, candidates.width) if self.bias else None
+        bias = net.bias_of_candidates(candidates.width) if self.bias else None
         net.set_level(LABELS, parts.Dot(L, "label", weights, bias, self.dropout, candidates))

@@ -13,7 +13,7 @@ import numpy as np
 from longtail.cascade.walks import WithWalks
 from longtail.core.lazy import Lazy
 from longtail.core.parameters import param
-from longtail.recipes.inceptionxml import CLUSTERS, LABELS, InceptionXML
+from longtail.recipes.inceptionxml import LABELS, InceptionXML
 
 if TYPE_CHECKING:
     from longtail.cascade import parts
@@ -56,10 +56,9 @@ class InceptionXMLLF(WithWalks, InceptionXML):
 
     def phases(self) -> list[parts.Phase]:
         """Without free rows, and with."""
-        everything, both = self.everything(self.lr), (CLUSTERS, LABELS)
         return [
-            parts.Phase("texts", self.epochs, everything, both, self.sparse_clusters, self.build_texts),
-            parts.Phase("joint", self.epochs, everything, both, self.text_clusters, self.build_joint),
+            self.phase("texts", prepare=self.sparse_clusters, build=self.build_texts),
+            self.phase("joint", prepare=self.text_clusters, build=self.build_joint),
         ]
 
     # --- phase I

@@ -80,7 +80,8 @@ class Below(Candidates):
     """The children of `beam` parents: true parents first, then those with the highest logits on the level above.
 
     If a point has more true parents than `beam`, the labels below those that do not fit are left out of the step. The
-    parents' scores are constants here: no gradient reaches the level above through them.
+    parents' scores are constants here: no gradient reaches the level above through them. The recall of a third level or
+    a deeper one counts from what the level above was trained on, into which true nodes were put.
     """
 
     def __init__(self, tree: LabelTree, t: int, beam: int):
@@ -150,7 +151,7 @@ def children_of(tree: LabelTree, t: int) -> NDArray[np.int32]:
 
 
 def with_truth_first(known: Tensor, above: Scored) -> Tensor:
-    """Scores (B, C) in which true nodes stand above all others, ordered by their targets, then by their logits."""
+    """Scores (B, C) in which true nodes stand above all others, those with higher targets favoured."""
     lowest, highest = known.aminmax()
     span, truth = highest - lowest + 1, above.truth
     if above.nodes is None:
@@ -166,6 +167,7 @@ def nodes_at(nodes: Tensor | None, places: Tensor) -> Tensor:
 
 def best(scores: Tensor, k: int) -> Tensor:
     """The places (B, k) of the k highest scores of each row; arbitrary ones where scores have become NaN."""
+    k = min(k, scores.shape[1])
     if scores.device.type == "cpu":
         return torch.from_numpy(top_k(scores.numpy(), k)[0]).long().clamp_(min=0)
     return scores.topk(k, sorted=False).indices

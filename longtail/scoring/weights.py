@@ -119,7 +119,8 @@ class Blended(LabelWeights):
     """Σ_i a_i part_i with a = softmax(T·[P part_1, …, P part_n]), P bounded by its spectral norm (ECLARE).
 
     The parts are text, graph and (except in first phases) w_l. T and P are multiplied first, and the parts are never
-    stacked: T and P are a few rows, and labels are many.
+    stacked: T and P are a few rows, and labels are many. The ReLU and dropout that the authors' code has between P and
+    T are left out for that.
     """
 
     def __init__(self, parts: dict[str, LabelWeights]):

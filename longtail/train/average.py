@@ -28,7 +28,7 @@ class Average:
             if name not in self.means:
                 self.means[name] = tensor.detach().clone()
             else:
-                self.means[name].lerp_(tensor, 1 / self.count)
+                self.means[name] = self.means[name].to(tensor.device).lerp_(tensor, 1 / self.count)
 
     @torch.no_grad()
     def put_into(self, module: nn.Module) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
-from accelerate.utils import broadcast_object_list
 
 from longtail.core.run import Run
 from longtail.store.cache import find, keep
@@ -67,7 +66,8 @@ def steps_for_budget(network: Callable[[], Learner], settings: LoopParameters, r
     costs.score(learner)
     once = time.monotonic() - began
     if costs.every_epoch:
-        phases[-1] = replace(phases[-1], step=phases[-1].step + once * settings.batch / learner.points)
+        per_epoch = rehearsal.steps_per_epoch(rehearsal.phases[-1])
+        phases[-1] = replace(phases[-1], step=phases[-1].step + once / per_epoch)
     until = time.monotonic() + budget if run.until is None else run.until
     left = (until - time.monotonic()) * (1 - MARGIN) / costs.networks - once * costs.scorings
     planned = steps_of(learner.phases, learner.points, settings)
@@ -98,19 +98,13 @@ class Rehearsal(Loop):
         before = self.clock() - began
         self.open(number)  # not counted: only the first time is slow, when torch imports more of itself
         took: list[float] = []
-        while len(took) < FIRST or (len(took) < MOST and sum(took) < SHARE * budget):
+        # several processes must take equally many steps, and their clocks differ
+        most = MOST if self.accelerator.num_processes == 1 else FIRST
+        while len(took) < FIRST or (len(took) < most and sum(took) < SHARE * budget):
             began = self.clock()
             self.step(number, len(took))
             took.append(self.clock() - began)
         return Rehearsed(before, median(took[1:]))  # the first step fills caches
-
-    def agreed(self, steps: int) -> int:
-        """The number that the first process found, on all processes."""
-        if self.accelerator.num_processes == 1:
-            return steps
-        told = [steps]
-        broadcast_object_list(told)
-        return told[0]
 
 
 def steps_within(seconds: float, phases: list[Rehearsed], planned: list[int]) -> int:

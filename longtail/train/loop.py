@@ -11,17 +11,19 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
 from accelerate.state import AcceleratorState
+from accelerate.utils import broadcast_object_list
 from numpy.typing import NDArray
 from torch import Tensor
 
 from longtail.core.errors import DataError, ParameterError
 from longtail.core.run import Run
+from longtail.encoders.export import arrays_under
 from longtail.train.average import Average
 from longtail.train.checkpoint import Checkpoint
 from longtail.train.learner import Learner
@@ -33,6 +35,7 @@ from longtail.train.step import Averages
 
 log = logging.getLogger("longtail")
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}  # by Accelerate's names; float16 would need scaled losses
+T = TypeVar("T")
 PREPARE, REFRESH = -1, -2  # in place of a step, where a phase draws random numbers before its steps
 
 
@@ -61,7 +64,7 @@ class Loop:
         self.stop = stop or sum(self.steps)
         self.checkpoint = Checkpoint(run.folder, key)
         self.structures: dict[str, Structure] = {}  # by phase
-        self.refreshed: Structure | None = None  # of the present phase
+        self.refreshed: dict[str, Structure] = {}  # by phase, the last of each
         self.average = Average()  # of the present phase
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, Tensor] | None = None
@@ -91,12 +94,20 @@ class Loop:
         finally:
             torch.set_num_threads(before)
 
+    def agreed(self, found: T) -> T:
+        """What the first process has found, on all processes: trees and decisions must be the same everywhere."""
+        if self.accelerator.num_processes == 1:
+            return found
+        told = [found]
+        broadcast_object_list(told)
+        return told[0]
+
     def build(self, number: int) -> None:
         """Prepare and build a phase, unless that is done already (a checkpoint has done so)."""
         phase = self.phases[number]
         if phase.name not in self.structures:
             seed_everything(self.run.seed, number, PREPARE)
-            self.structures[phase.name] = phase.prepare(self.learner)
+            self.structures[phase.name] = self.agreed(phase.prepare(self.learner))
             phase.build(self.learner, self.structures[phase.name])
 
     def open(self, number: int) -> None:
@@ -115,10 +126,10 @@ class Loop:
         phase = self.phases[number]
         steps = min(self.steps[number], self.stop - sum(self.steps[:number]))
         if not first:
-            self.average, self.refreshed = Average(), None
+            self.average = Average()
         self.open(number)
         log.info("phase %s: %d steps of %d points", phase.name, steps, phase.batch)
-        per_epoch = self._steps_per_epoch(phase)
+        per_epoch = self.steps_per_epoch(phase)
         epoch, kept, began = Averages(self._partial if first else None), Kept(), time.monotonic()
         with self.run.progress.bar(f"training ({phase.name})", steps, "steps") as bar:
             bar.advance(first)
@@ -159,14 +170,15 @@ class Loop:
     def _points(self, number: int, step: int) -> NDArray[np.int64]:
         """The points of a step, as many as this process takes of them."""
         phase = self.phases[number]
-        epoch, place = divmod(step, self._steps_per_epoch(phase))
+        epoch, place = divmod(step, self.steps_per_epoch(phase))
         if self._order is None or self._order[0] != (number, epoch):
             self._order = (number, epoch), phase.plan.order(self.learner, (self.run.seed, number, epoch))
         size = phase.batch or self.settings.batch
         points = self._order[1][place * size : (place + 1) * size]
         return share_of(points, self.accelerator.process_index, self.accelerator.num_processes)
 
-    def _steps_per_epoch(self, phase: Phase) -> int:
+    def steps_per_epoch(self, phase: Phase) -> int:
+        """The number of batches that go through all points once."""
         return -(-self.learner.points // (phase.batch or self.settings.batch))
 
     def _refresh(self, number: int, epoch: int) -> None:
@@ -175,14 +187,14 @@ class Loop:
         if refresh is None or not epoch or epoch % refresh.every:
             return
         seed_everything(self.run.seed, number, REFRESH, epoch)
-        self.refreshed = refresh.prepare(self.learner)
-        refresh.apply(self.learner, self.refreshed)
+        found = self.refreshed[self.phases[number].name] = self.agreed(refresh.prepare(self.learner))
+        refresh.apply(self.learner, found)
         self.learner.to(self.accelerator.device)
 
     def _end_epoch(self, number: int, step: int, sums: Averages, seconds: float) -> None:
         """Log an epoch, take its weights into the average, and score the validation part in the last phase."""
         phase = self.phases[number]
-        epoch = step // self._steps_per_epoch(phase) + 1
+        epoch = step // self.steps_per_epoch(phase) + 1
         row = {"phase": phase.name, "epoch": epoch, "step": sum(self.steps[:number]) + step + 1}
         row |= {name: round(value, 6) for name, value in sums.means().items()}
         self.history.append(row)
@@ -196,7 +208,7 @@ class Loop:
         if self.watch is None or not last:
             return
         with self.average.used_in(self.learner) if averaging else nullcontext():
-            scores = self.watch()
+            scores = self.agreed(self.watch())
             row["validation"] = scores
             log.info("validation: %s", ", ".join(f"{name} {score:.2f}" for name, score in scores.items()))
             if self.settings.patience is not None:
@@ -218,10 +230,11 @@ class Loop:
             return
         tensors = {f"model.{name}": tensor for name, tensor in self.learner.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in (self.best or {}).items()}
-        tensors |= {f"average.{name}": tensor for name, tensor in self.average.means.items()}
-        tensors |= {f"optimiser.{name}": tensor for name, tensor in self.optimisers.state().items()}
+        if step:  # a new phase begins with new moments and a new average
+            tensors |= {f"average.{name}": tensor for name, tensor in self.average.means.items()}
+            tensors |= {f"optimiser.{name}": tensor for name, tensor in self.optimisers.state().items()}
         structures = {f"phase.{p}.{name}": array for p, s in self.structures.items() for name, array in s.items()}
-        structures |= {f"refresh.{name}": array for name, array in (self.refreshed or {}).items()}
+        structures |= {f"refresh.{p}.{name}": array for p, s in self.refreshed.items() for name, array in s.items()}
         meta = {
             "phase": number,
             "step": step,
@@ -229,10 +242,10 @@ class Loop:
             "history": self.history,
             "best": None if self.best is None else self.best_score,
             "waited": self.waited,
-            "averaged": self.average.count,
+            "averaged": self.average.count if step else 0,
             "partial": partial.sums,
             "structures": list(self.structures),
-            "refreshed": self.refreshed is not None,
+            "refreshed": list(self.refreshed),
         }
         self.checkpoint.save(tensors, structures, meta)
 
@@ -245,15 +258,11 @@ class Loop:
         tensors, structures, meta = found
         for phase in self.phases:
             if phase.name in meta["structures"]:
-                prefix = f"phase.{phase.name}."
-                own = {n.removeprefix(prefix): a for n, a in structures.items() if n.startswith(prefix)}
-                self.structures[phase.name] = own
-                phase.build(self.learner, own)
-        if meta["refreshed"] and meta["step"]:
-            refresh = self.phases[meta["phase"]].refresh
-            self.refreshed = {n.removeprefix("refresh."): a for n, a in structures.items() if n.startswith("refresh.")}
-            if refresh is not None:
-                refresh.apply(self.learner, self.refreshed)
+                self.structures[phase.name] = arrays_under(f"phase.{phase.name}", structures)
+                phase.build(self.learner, self.structures[phase.name])
+            if phase.name in meta["refreshed"] and phase.refresh is not None:
+                self.refreshed[phase.name] = arrays_under(f"refresh.{phase.name}", structures)
+                phase.refresh.apply(self.learner, self.refreshed[phase.name])
         self.learner.load_state_dict(under("model.", tensors))
         self.best = under("best.", tensors) or None
         self.best_score = -np.inf if meta["best"] is None else meta["best"]

@@ -79,6 +79,7 @@ class Phase:
     step: Step = Plain()  # noqa: RUF009  # forward and backward of a batch
     detached: tuple[tuple[int, float], ...] = ()  # (level, share of the phase in which it does not train the encoder)
     average: float | None = None  # from this share of the phase on, weights are averaged (train/average.py)
+    steps: int | None = None  # instead of epochs
     batch: int | None = None  # points of a step; None, here and below: as the training has it
     accumulate: int | None = None
     clip: float | None = None
@@ -118,7 +119,9 @@ def check_groups(phase: Phase, names: Sequence[str]) -> None:
 
 def steps_of(phases: Sequence[Phase], points: int, settings: LoopParameters) -> list[int]:
     """The steps of each phase: those of its epochs (at least `min_steps`), or its share of `settings.steps`."""
-    planned = np.array([max(p.epochs * -(-points // (p.batch or settings.batch)), settings.min_steps) for p in phases])
+    planned = np.array(
+        [p.steps or max(p.epochs * -(-points // (p.batch or settings.batch)), settings.min_steps) for p in phases]
+    )
     if settings.steps is None:
         return [int(steps) for steps in planned]
     ends = np.round(settings.steps * np.cumsum(planned) / planned.sum()).astype(int)
