@@ -56,8 +56,9 @@ def test_every_module_imports_with_the_core_only(python: Path, tmp_path: Path) -
     script = (
         "import importlib, pkgutil, sys, longtail\n"
         "names = [m.name for m in pkgutil.walk_packages(longtail.__path__, 'longtail.')]\n"
-        "extras = ('longtail.cascade', 'longtail.dual', 'longtail.train', 'longtail.serve', 'longtail.sklearn')\n"
-        "parts = ('bag', 'dropout', 'inception', 'residual', 'sequence', 'sums', 'table')\n"
+        "extras = ('longtail.cascade', 'longtail.dual', 'longtail.scoring', 'longtail.train', 'longtail.serve')\n"
+        "extras += ('longtail.sklearn',)\n"
+        "parts = ('bag', 'dropout', 'encoder', 'held', 'inception', 'residual', 'sequence', 'sums', 'table')\n"
         "extras += tuple(f'longtail.encoders.{part}' for part in parts)\n"
         "import longtail.cascade.model, longtail.train.settings\n"  # bag models need no torch
         "for name in names:\n"
