@@ -12,6 +12,7 @@ int threads() { return thread_count.load(); }
 void bind_bootstrap(nb::module_&);
 void bind_beam(nb::module_&);
 void bind_candidates(nb::module_&);
+void bind_dense(nb::module_&);
 void bind_graph(nb::module_&);
 void bind_json_lines(nb::module_&);
 void bind_kmeans(nb::module_&);
@@ -47,6 +48,7 @@ NB_MODULE(_kernels, m) {
     bind_bootstrap(m);
     bind_beam(m);
     bind_candidates(m);
+    bind_dense(m);
     bind_graph(m);
     bind_json_lines(m);
     bind_kmeans(m);

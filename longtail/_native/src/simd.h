@@ -31,6 +31,10 @@ struct Simd {
     void (*row_dots)(const float* x, const float* table, int64_t d, const int64_t* rows, int64_t n, float* out);
     // A step of Adam for a row of d numbers and its moments.
     void (*adam_row)(const AdamStep& step, float* weight, float* first, float* second, const float* grad, int64_t d);
+    // scales[i] · (query · codes[i]) for n rows of d 8-bit codes from −127 to 127.
+    void (*scan_codes)(const int8_t* query, const int8_t* codes, int64_t d, int64_t n, const float* scales, float* out);
+    // n 16-bit floats as 32-bit ones.
+    void (*widen)(const uint16_t* halves, int64_t n, float* out);
 };
 
 const Simd& simd();

@@ -2,6 +2,7 @@
 // so this file includes no inline code that other files use.
 #include "simd.h"
 #include "dcd_pass.h"
+#include "dense_pass.h"
 #include "logistic_pass.h"
 #include "node_pass.h"
 #include "row_pass.h"
@@ -27,7 +28,8 @@ int64_t positions_above(const float* values, int64_t n, float bound, int32_t* ou
 }
 
 const Simd form = {"avx2", positions_above, dcd_pass, scan_margins, sigmoids, logistic_pass,
-                            logistic_products, logistic_update, logistic_next, node_kernels, row_dots, adam_row};
+                            logistic_products, logistic_update, logistic_next, node_kernels, row_dots, adam_row,
+                            scan_codes, widen};
 
 }  // namespace
 

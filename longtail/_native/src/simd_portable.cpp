@@ -1,5 +1,6 @@
 #include "simd.h"
 #include "dcd_pass.h"
+#include "dense_pass.h"
 #include "logistic_pass.h"
 #include "node_pass.h"
 #include "row_pass.h"
@@ -36,7 +37,8 @@ const Simd& choose() {
 }  // namespace
 
 const Simd portable_simd = {"portable", positions_above, dcd_pass, scan_margins, sigmoids, logistic_pass,
-                            logistic_products, logistic_update, logistic_next, node_kernels, row_dots, adam_row};
+                            logistic_products, logistic_update, logistic_next, node_kernels, row_dots, adam_row,
+                            scan_codes, widen};
 
 const Simd& simd() {
     static const Simd& chosen = choose();
