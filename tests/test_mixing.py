@@ -18,11 +18,11 @@ from longtail.metrics import evaluate
 torch = pytest.importorskip("torch")
 from longtail.cascade.cascade import Cascade  # noqa: E402
 from longtail.cascade.mixing import LEAST, Mixing, one_of_each  # noqa: E402
-from longtail.cascade.points import Points  # noqa: E402
 from longtail.encoders.bag import BagEncoder, Bags  # noqa: E402
 from longtail.encoders.inception import Inception  # noqa: E402
 from longtail.encoders.sequence import SequenceEncoder, Sequences  # noqa: E402
 from longtail.encoders.table import Table  # noqa: E402
+from longtail.scoring.points import Points  # noqa: E402
 from longtail.scoring.targets import Targets  # noqa: E402
 from longtail.train.phase import Phase  # noqa: E402
 
@@ -206,7 +206,7 @@ def test_recipes_without_a_network_say_which_have_one() -> None:
             longtail.recipe(name, augment="label-mixup")
             continue
         able = ", ".join(DEEP)
-        with pytest.raises(UnsupportedError, match=f"recipe '{name}' trains no network.*mixes embeddings.*for {able}"):
+        with pytest.raises(UnsupportedError, match=f"recipe '{name}' mixes no embeddings.*augment=.*for {able}"):
             longtail.recipe(name, augment="mixup")
 
 

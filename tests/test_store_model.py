@@ -123,12 +123,12 @@ def test_a_loaded_model_saves_over_itself_and_elsewhere(tmp_path):
 
 def test_refuses_an_unknown_recipe(tmp_path):
     make(1).save(tmp_path / "m")
-    edit(tmp_path / "m", lambda m: m.update(recipe="unidec", longtail="0.7.0"))
+    edit(tmp_path / "m", lambda m: m.update(recipe="no-such", longtail="0.7.0"))
     with pytest.raises(
-        StoreError, match=r"recipe 'unidec' of longtail 0\.7\.0, which this longtail does not know .known: .*tiny"
+        StoreError, match=r"recipe 'no-such' of longtail 0\.7\.0, which this longtail does not know .known: .*tiny"
     ):
         load(tmp_path / "m")
-    assert describe(tmp_path / "m")["recipe"] == "unidec"
+    assert describe(tmp_path / "m")["recipe"] == "no-such"
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,13 @@ from training import StoppedError, stop_at  # noqa: E402
 
 from longtail.core.errors import ParameterError  # noqa: E402
 from longtail.core.run import Run  # noqa: E402
+from longtail.encoders.specials import padding  # noqa: E402
 from longtail.encoders.table import Table  # noqa: E402
 from longtail.train.average import Average  # noqa: E402
 from longtail.train.learner import Learner  # noqa: E402
 from longtail.train.loop import Loop  # noqa: E402
 from longtail.train.phase import Group, Phase, Refresh  # noqa: E402
-from longtail.train.plan import Clustered, Shuffled  # noqa: E402
+from longtail.train.plan import Clustered, Shuffled, Sized  # noqa: E402
 from longtail.train.settings import LoopParameters  # noqa: E402
 
 N = 12
@@ -153,6 +154,29 @@ def test_similar_points_share_batches() -> None:
     learner = Toy(Phase("one", 2, (Group("", 0.1),), plan=plan))
     trained(learner)
     assert all(len(set(clusters[points])) == 1 for points in learner.seen)
+
+
+def test_texts_of_similar_length_share_batches() -> None:
+    lengths = np.random.default_rng(0).integers(1, 60, 1003)
+    plan = Sized(lambda learner: lengths, batch=10, window=20)
+    orders = [plan.order(None, (1, 0, epoch)) for epoch in range(2)]
+    for order in orders:
+        assert sorted(order) == list(range(len(lengths)))
+        assert padding(lengths, 10, order) < 0.1
+        means = lengths[order[:1000]].reshape(-1, 10).mean(1)
+        assert abs(np.corrcoef(means[1:], means[:-1])[0, 1]) < 0.3, "batches come in random order"
+    assert padding(lengths, 10, Shuffled().order(SimpleNamespace(points=len(lengths)), (1, 0, 0))) > 0.4
+    assert not np.array_equal(orders[0], orders[1])
+    assert np.array_equal(orders[0], plan.order(None, (1, 0, 0))), "a function of seed, phase and epoch"
+    for few in (7, 0):
+        assert sorted(Sized(lambda learner, n=few: lengths[:n], batch=10).order(None, (0, 0, 0))) == [*range(few)]
+
+
+def test_the_share_of_pads() -> None:
+    lengths = np.array([1, 4, 2, 2, 3])
+    assert padding(lengths, 2) == pytest.approx(3 / 15)  # of 8, 4 and 3 places
+    assert padding(lengths, 2, np.array([0, 2, 3, 4, 1])) == pytest.approx(2 / 14)  # of 4, 6 and 4
+    assert padding(lengths, 1) == 0 and padding(lengths[:0], 3) == 0
 
 
 def test_a_plan_is_all_points_in_random_order() -> None:

@@ -19,7 +19,20 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "inceptionxml": SMALL | {"dimension": 64, "length": 8, "shortlist": 2, "epochs": 3, "detached": 1},
     "inceptionxml-lf": SMALL | {"dimension": 64, "length": 8, "shortlist": 2, "epochs": 2},
 }
+DUAL: dict[str, Any] = {"batch": BATCH, "min_steps": 1, "dimension": 8, "epochs": 3}
+STATIC: dict[str, Any] = DUAL | {"backbone": "static", "reader": "words"}
+SETTINGS |= {
+    "unidec": STATIC | {"refresh": 2, "cluster_size": 4},
+    "depsl": STATIC | {"refresh": 2},
+    "dpr": STATIC,
+    "ance": STATIC | {"refresh": 1},
+    "ngame": STATIC | {"refresh": 1, "table_epochs": 2, "table_batch": BATCH},
+    "siamesexml": DUAL | {"refresh": 2},
+    "dexml": STATIC | {"chunk": 3},
+    "renee": STATIC | {"warmup": 2},
+}
 PHASES = {"astec": 2, "decaf": 3, "eclare": 3, "inceptionxml": 1, "inceptionxml-lf": 2}
+PHASES |= {"unidec": 1, "ngame": 2, "siamesexml": 2, "dexml": 1, "renee": 1}  # the others have nothing of their own
 
 
 class StoppedError(Exception):

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from longtail.cascade.joins import Join, Path
 from longtail.cascade.mixing import Mixing
-from longtail.cascade.points import Points
 from longtail.encoders.encoder import Encoder
 from longtail.encoders.export import Exported
 from longtail.encoders.held import Held
@@ -20,6 +19,7 @@ from longtail.encoders.table import Table
 from longtail.labels.tree import LabelTree
 from longtail.scoring.candidates import Below, Scored
 from longtail.scoring.level import Level
+from longtail.scoring.points import Points
 from longtail.scoring.targets import Targets, Truth
 from longtail.train.learner import Figures, Learner
 from longtail.train.phase import Phase, Structure

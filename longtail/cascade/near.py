@@ -14,7 +14,8 @@ from longtail._native import top_k
 from longtail.cascade.joins import Join, as_csr
 from longtail.encoders.export import Arrays, Exported
 from longtail.encoders.served import sigmoid
-from longtail.search.dense import Floats, nearest, unit
+from longtail.search.dense import nearest, unit
+from longtail.search.index import Floats
 from longtail.store.parts import pack_csr, unpack_csr
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ A recipe file is read without torch too, so it names this module lazily (core/la
 from longtail.cascade.cascade import Cascade, tree_structure
 from longtail.cascade.joins import Last, Parent, Path, Walk
 from longtail.cascade.near import Near, Nearby
-from longtail.cascade.points import Points
 from longtail.data.sparse import normalise_rows
 from longtail.encoders.bag import BagEncoder, Bags
 from longtail.encoders.inception import Inception
@@ -18,10 +17,11 @@ from longtail.labels.tree import LabelTree
 from longtail.scoring.candidates import All, Below, Static
 from longtail.scoring.level import Dot, Level
 from longtail.scoring.losses import BCE
+from longtail.scoring.points import Points
 from longtail.scoring.weights import Blended, Free, FromGraph, FromText, Gated, LabelWeights
 from longtail.search.dense import unit
 from longtail.train.phase import Group, Phase, Refresh, Structure
-from longtail.train.plan import Clustered, Shuffled
+from longtail.train.plan import Clustered, Shuffled, Sized
 
 __all__ = [
     "BCE",
@@ -52,6 +52,7 @@ __all__ = [
     "Refresh",
     "SequenceEncoder",
     "Shuffled",
+    "Sized",
     "Static",
     "Structure",
     "Table",

@@ -18,7 +18,7 @@ from longtail.core.errors import DataError, MissingExtraError, ParameterError
 from longtail.core.progress import Progress
 from longtail.core.texts import Texts
 from longtail.encoders.source import CONFIG, WEIGHTS, Source, encoder_files
-from longtail.encoders.subwords import Subwords, opened
+from longtail.encoders.subwords import Subwords, opened, specials_of
 from longtail.encoders.tfidf import Tfidf
 from longtail.encoders.tokens import FIRST, TokenReader
 from longtail.encoders.words import Words
@@ -116,7 +116,7 @@ def encoded(files: Source, progress: Progress | None = None) -> NDArray[np.float
         raise MissingExtraError(FEATURE, "deep") from error
     tokenizer = opened(files.tokenizer.read_bytes())
     pieces = pieces_of(tokenizer)
-    before, after = around(tokenizer)
+    before, after = specials_of(tokenizer)
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # there is our own
     model = AutoModel.from_pretrained(files.folder, local_files_only=True, use_safetensors=True).eval()
     found = []
@@ -132,14 +132,6 @@ def encoded(files: Source, progress: Progress | None = None) -> NDArray[np.float
 def pieces_of(tokenizer: Any) -> range:
     """All ids of a tokenizer."""
     return range(1 + max(tokenizer.get_vocab(with_added_tokens=True).values()))
-
-
-def around(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The ids of the special tokens that a tokenizer puts before and after a text."""
-    one = tokenizer.encode("a", add_special_tokens=True)
-    text = [place for place, special in enumerate(one.special_tokens_mask) if not special]
-    first, last = (text[0], text[-1] + 1) if text else (len(one.ids), len(one.ids))
-    return one.ids[:first], one.ids[last:]
 
 
 def principal(X: NDArray[np.float32]) -> NDArray[np.float32]:

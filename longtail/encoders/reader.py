@@ -65,6 +65,23 @@ class BagReader(Reader):
         return np.diff(rows.indptr) > 0
 
 
+class CountReader(Reader):
+    """Texts as damped counts of their tokens (N, V): 1 + ln c for a token that occurs c times. Encoders weigh them."""
+
+    def read(self, texts: Texts, *, cached: bool = False, progress: Progress | None = None) -> sp.csr_matrix:
+        """Never cached, as in `BagReader`."""
+        counts: sp.csr_matrix = self.vocabulary.count(texts, progress)
+        counts.data = 1 + np.log(counts.data)
+        return counts
+
+    def known(self, rows: sp.csr_matrix) -> NDArray[np.bool_]:
+        return np.diff(rows.indptr) > 0
+
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        arrays, meta = super().state()
+        return arrays, meta | {"form": "counts"}
+
+
 class SequenceReader(Reader):
     """Texts as the numbers of their first `length` words or sub-words (N, length), padded by 0."""
 
@@ -93,4 +110,6 @@ def reader_from_state(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any
             f"the model reads texts by a vocabulary of kind {kind!r}, which this version of longtail does not know; "
             "install the version that saved the model, or train it again"
         ) from error
-    return BagReader(kind, vocabulary) if meta["form"] == "bag" else SequenceReader(kind, vocabulary, meta["length"])
+    if meta["form"] == "sequence":
+        return SequenceReader(kind, vocabulary, meta["length"])
+    return CountReader(kind, vocabulary) if meta["form"] == "counts" else BagReader(kind, vocabulary)

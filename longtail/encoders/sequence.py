@@ -33,6 +33,11 @@ class Sequences(NamedTuple):
     def __len__(self) -> int:
         return len(self.words)
 
+    @property
+    def lengths(self) -> Tensor:
+        """How many words each text has (N,)."""
+        return (self.words > 0).sum(1)
+
     def take(self, rows: Tensor) -> Sequences:
         """Some texts (B,), in this order."""
         return Sequences(self.words[rows].long())

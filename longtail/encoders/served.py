@@ -8,10 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import erf
 
 from longtail.core.errors import StoreError
 from longtail.core.registry import Registry
 from longtail.encoders.export import Arrays
+from longtail.search.dense import unit
 
 Floats = NDArray[np.float32]
 LOWEST = np.float32(-80)  # e^80 is a float32, e^89 is not
@@ -27,7 +29,9 @@ class Features(Protocol):
 
 served_encoders: Registry[type[Features]] = Registry("encoder")
 served_encoders.add("bag", "longtail.encoders.served:BagFeatures")
+served_encoders.add("static", "longtail.encoders.served:StaticFeatures")
 served_encoders.add("inception", "longtail.encoders.inception_served:InceptionFeatures")
+served_encoders.add("transformer", "longtail.encoders.transformer_served:TransformerFeatures")
 
 
 class BagFeatures:
@@ -58,6 +62,24 @@ class BagFeatures:
         if form == "eclare":
             return np.asarray(change * (np.maximum(v, 0) @ W.T + b) + v, np.float32)
         raise StoreError(f"the model has a residual block of form {form!r}, which cannot be served; train it again")
+
+
+class StaticFeatures:
+    """`encoders.static.StaticEncoder` in NumPy: damped counts (B, V) → {"text": (B, D)}."""
+
+    def __init__(self, arrays: Arrays, meta: Mapping[str, Any]):
+        self.E, self.W, self.b = arrays["E"], arrays["W"], arrays["b"]
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, meta: Mapping[str, Any]) -> StaticFeatures:
+        """From what `StaticEncoder.export` gave."""
+        return cls(arrays, meta)
+
+    def features(self, rows: sp.csr_matrix) -> dict[str, Floats]:
+        """v + W·GELU(v), v the sum of a text's weighted token vectors, scaled to length 1."""
+        v = unit(np.asarray(rows @ self.E, np.float32))  # (B, D)
+        gelu = 0.5 * v * (1 + erf(v * np.float32(0.5**0.5)))
+        return {"text": np.asarray(v + gelu @ self.W.T + self.b, np.float32)}
 
 
 def sigmoid(x: Floats) -> Floats:

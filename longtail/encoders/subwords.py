@@ -147,3 +147,11 @@ def numbers(tokenizer: Tokenizer, file: bytes) -> NDArray[np.int32]:
     if unknown is not None:
         found[unknown] = UNKNOWN
     return found
+
+
+def specials_of(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """The ids of the special tokens that a tokenizer puts before and after a text."""
+    one = tokenizer.encode("a", add_special_tokens=True)
+    text = [place for place, special in enumerate(one.special_tokens_mask) if not special]
+    first, last = (text[0], text[-1] + 1) if text else (len(one.ids), len(one.ids))
+    return one.ids[:first], one.ids[last:]

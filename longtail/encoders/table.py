@@ -57,6 +57,10 @@ class Table(nn.Module):
             self._taken.append((ids, found))
         return found
 
+    def whole(self) -> Tensor:
+        """All vectors (n, d), for losses over all labels: the gradient is then as large as the table."""
+        return self.rows(torch.arange(len(self), device=self.weight.device))
+
     def gradient(self) -> tuple[Tensor, Tensor] | None:
         """Numbers (U,), each once, and the gradients (U, d) of all rows taken since the last call; None: no row was."""
         taken, self._taken = [(ids, rows.grad) for ids, rows in self._taken if rows.grad is not None], []

@@ -36,7 +36,13 @@ class Eclare(WithWalks, Decaf):
     form: ClassVar[Any] = "eclare"
     # clusters of 8, as DECAF's, cost 10 points of PSP@5 on the validation part of man-seealso
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "small": {**Decaf.presets["small"], "labels_per_cluster": 4.0, "beam": 100}
+        "small": {
+            **Decaf.presets["small"],
+            "labels_per_cluster": 4.0,
+            "beam": 100,
+            "dropout": 0.5,
+            "label_dropout": 0.5,
+        }
     }
 
     beam: int = param(50, "clusters whose labels are a point's shortlist", at_least=1)  # paper: 20 – 50

@@ -42,7 +42,9 @@ class InceptionXML(WithClusters, SequenceRecipe):
         "small": {
             "reader": "subwords",
             "vectors": "static",
-            "dimension": 256,
+            "dimension": 128,
+            "length": 24,
+            "batch": 256,
             "shortlist": 400,
             "dropout": 0.2,
             "bias": True,

@@ -41,8 +41,9 @@ class InceptionXMLLF(WithWalks, InceptionXML):
         "small": {
             "reader": "subwords",
             "vectors": "static",
-            "dimension": 256,
-            "labels_per_cluster": 16.0,
+            "dimension": 128,
+            "length": 24,
+            "labels_per_cluster": 8.0,
             "shortlist": 400,
             "dropout": 0.2,
             "bias": True,

@@ -62,6 +62,30 @@ class Truth(NamedTuple):
         whole[self.rows, torch.arange(len(self.rows), device=self.rows.device) - begins[self.rows]] = self.labels
         return whole
 
+    def turned(self) -> Truth:
+        """The same pairs with rows and labels swapped, (K, B), in rising order again."""
+        order = (self.labels * self.shape[0] + self.rows).argsort()
+        return Truth(self.labels[order], self.rows[order], self.values[order], (self.shape[1], self.shape[0]))
+
+    def among(self, labels: Tensor) -> Truth:
+        """The pairs whose label is one of `labels` (P,), which rise; label p is then the place in them: (B, P)."""
+        place = torch.searchsorted(labels, self.labels).clamp_(max=max(len(labels) - 1, 0))
+        kept = labels[place] == self.labels if len(labels) else torch.zeros_like(self.labels, dtype=torch.bool)
+        return Truth(self.rows[kept], place[kept], self.values[kept], (self.shape[0], len(labels)))
+
+    def without(self, other: Truth) -> Truth:
+        """The pairs that `other` does not have."""
+        kept = torch.isin(self.keys, other.keys, invert=True)
+        return Truth(self.rows[kept], self.labels[kept], self.values[kept], self.shape)
+
+    def with_pairs(self, other: Truth | None) -> Truth:
+        """The pairs of both, each once, with the value 1."""
+        if other is None:
+            return self
+        keys = torch.cat([self.keys, other.keys]).unique()
+        ones = torch.ones(len(keys), device=keys.device)
+        return Truth(keys // self.shape[1], keys % self.shape[1], ones, self.shape)
+
     def scaled(self, share: float | Tensor) -> Truth:
         """The values multiplied by one number, or by one number for each point (B,)."""
         return self._replace(values=self.values * (share[self.rows] if isinstance(share, Tensor) else share))

@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from longtail.core.errors import StoreError
 
@@ -101,6 +102,23 @@ def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> str:
     return hasher.hexdigest()
 
 
+@contextmanager
+def created(path: Path) -> Iterator[IO[bytes]]:
+    """A new file, open for writing in the block and synced to disk at its end. For content that is not in order."""
+    with explained("write this file", path):
+        step("create", path)
+        file = path.open("wb")
+    try:
+        yield file
+        with explained("write this file", path):
+            file.flush()
+            step("fsync", path)
+            _sync(file.fileno())
+    finally:
+        with suppress(OSError):  # after a sync nothing is left to write; after a failure it was already explained
+            file.close()
+
+
 def append(path: Path, data: bytes) -> None:
     """Append to a file and sync it, in one write if the system allows it; a missing file is created."""
     with explained("append to this file", path):
@@ -129,9 +147,19 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     Made for single files such as pages and exports. The new name is not synced: a crash of the machine may bring the
     old file back, but never half of the new one.
     """
+    with drafted(path) as draft:
+        write_file(draft, chunks)
+
+
+@contextmanager
+def drafted(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path`, for a file that the block writes and syncs. At its end the file is renamed.
+
+    If the block fails, the temporary file is deleted, and what was at `path` before stays.
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        write_file(draft, chunks)
+        yield draft
         replace(draft, path)
     finally:
         unlink(draft)

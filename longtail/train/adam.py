@@ -1,4 +1,4 @@
-"""Adam for tables: moments and steps for the rows that a step touched."""
+"""Optimisers of tables: moments and steps for the rows that a step touched."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from longtail.encoders.table import Table
 
 BETAS = (0.9, 0.999)
 EPS = 1e-8
+MOMENTUM = 0.9  # of SGD
 
 
 class TableAdam:
@@ -53,3 +54,42 @@ class TableAdam:
         self.first.copy_(state["first"])
         self.second.copy_(state["second"])
         self.steps = int(state["steps"])
+
+
+class TableSGD:
+    """SGD with momentum for tables: m ← 0.9·m + gradient, row ← row − rate·m, for the rows that a step touched.
+
+    The optimiser of Renee's classifiers, which touches all rows in every step; it needs half the memory of Adam.
+    """
+
+    def __init__(self, table: Table):
+        self.table = table
+        self.first = torch.zeros_like(table.weight)
+
+    @torch.no_grad()
+    def step(self, ids: Tensor, grad: Tensor, lr: float, decay: float = 0.0) -> None:
+        """Move the rows `ids` (U,), none given twice, against their gradients (U, d); by `decay` they shrink first."""
+        if len(ids) == len(self.table):  # all rows: no copies
+            if decay:
+                self.table.weight.mul_(1 - lr * decay)
+            self.first.mul_(MOMENTUM).add_(in_order(ids, grad))
+            self.table.weight.add_(self.first, alpha=-lr)
+            return
+        if decay:
+            self.table.weight[ids] *= 1 - lr * decay
+        first = self.first[ids].mul_(MOMENTUM).add_(grad)
+        self.first[ids] = first
+        self.table.weight.index_add_(0, ids, first, alpha=-lr)
+
+    def state(self) -> dict[str, Tensor]:
+        """The momentum, for a checkpoint."""
+        return {"first": self.first}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Continue from `state`."""
+        self.first.copy_(state["first"])
+
+
+def in_order(ids: Tensor, grad: Tensor) -> Tensor:
+    """The gradients of all rows by rising row number."""
+    return grad if bool((ids[1:] > ids[:-1]).all()) else grad[ids.argsort()]

@@ -106,6 +106,7 @@ class Loop:
         """Prepare and build a phase, unless that is done already (a checkpoint has done so)."""
         phase = self.phases[number]
         if phase.name not in self.structures:
+            self.learner.done = 0.0
             seed_everything(self.run.seed, number, PREPARE)
             self.structures[phase.name] = self.agreed(phase.prepare(self.learner))
             phase.build(self.learner, self.structures[phase.name])
@@ -167,6 +168,14 @@ class Loop:
         self.optimisers.move(step, self.steps[number])
         return found
 
+    def average_gradients(self) -> None:
+        """Replace gradients by their mean over all processes, for steps that do not call `network`, which does so."""
+        if self.accelerator.num_processes > 1:
+            for parameter in self.learner.parameters():
+                if parameter.requires_grad:
+                    grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                    parameter.grad = self.accelerator.reduce(grad, "mean")
+
     def _points(self, number: int, step: int) -> NDArray[np.int64]:
         """The points of a step, as many as this process takes of them."""
         phase = self.phases[number]
@@ -186,6 +195,7 @@ class Loop:
         refresh = self.phases[number].refresh
         if refresh is None or not epoch or epoch % refresh.every:
             return
+        self.learner.done = epoch * self.steps_per_epoch(self.phases[number]) / self.steps[number]
         seed_everything(self.run.seed, number, REFRESH, epoch)
         found = self.refreshed[self.phases[number].name] = self.agreed(refresh.prepare(self.learner))
         refresh.apply(self.learner, found)

@@ -1,14 +1,17 @@
-"""The optimisers of a phase: AdamW for dense parameters, touched-row Adam for tables, each group at its own rate."""
+"""The optimisers of a phase, each group at its own rate: Adam or SGD; of tables only touched rows are moved."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from longtail.train.adam import BETAS, EPS, TableAdam
+from longtail.core.errors import ParameterError
+from longtail.train.adam import BETAS, EPS, MOMENTUM, TableAdam, TableSGD
 from longtail.train.learner import Learner
-from longtail.train.phase import Group, Phase, check_groups
+from longtail.train.phase import Group, Optimiser, Phase, check_groups
 from longtail.train.schedule import factor
 
 
@@ -26,15 +29,20 @@ class Optimisers:
             parameter.requires_grad_(group is not None)
             if group is not None:
                 members.setdefault(group, []).append(parameter)
-        self.tables: dict[str, tuple[TableAdam, Group]] = {}
+        self.tables: dict[str, tuple[TableAdam | TableSGD, Group]] = {}
         for name, table in tables.items():
             group = phase.group_of(name)
             table.trainable = group is not None
             if group is not None:
-                self.tables[name] = TableAdam(table), group
+                self.tables[name] = (TableAdam if group.optimiser == "adam" else TableSGD)(table), group
+        kinds = {group.optimiser for group in members}
+        if len(kinds) > 1:
+            raise ParameterError(
+                f"phase {phase.name!r} has several optimisers for dense parameters; only tables may differ"
+            )
         self.groups = list(members)
         options = [{"params": members[g], "lr": g.lr, "weight_decay": g.decay} for g in self.groups]
-        self.dense = torch.optim.AdamW(options, betas=BETAS, eps=EPS) if options else None
+        self.dense = dense_optimiser(options, kinds.pop()) if options else None
         # frozen modules stay in evaluation mode: otherwise spectral norms and running means would still move
         self.frozen = [module for module in learner.modules() if is_frozen(module)]
 
@@ -89,6 +97,13 @@ class Optimisers:
             numbers = {int(name.split(".")[1]) for name in tensors if name.startswith("dense.")}
             whole["state"] = {i: under(f"dense.{i}.", tensors) for i in sorted(numbers)}
             self.dense.load_state_dict(whole)
+
+
+def dense_optimiser(options: list[dict[str, Any]], kind: Optimiser) -> torch.optim.Optimizer:
+    """AdamW, or SGD with momentum."""
+    if kind == "adam":
+        return torch.optim.AdamW(options, betas=BETAS, eps=EPS)
+    return torch.optim.SGD(options, momentum=MOMENTUM)
 
 
 def rate(group: Group, step: int, steps: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,12 @@ from longtail.train.schedule import Schedule
 from longtail.train.settings import LoopParameters
 from longtail.train.step import Plain, Step
 
+Optimiser = Literal["adam", "sgd"]
 Structure = dict[str, NDArray[Any]]  # trees, shortlists and the like, as arrays by name
 
 
 class Group(NamedTuple):
-    """Parts of a network that are trained alike, by Adam with decoupled weight decay (AdamW).
+    """Parts of a network that are trained alike, by Adam or SGD with momentum, and decoupled weight decay.
 
     `modules` names them: a module or parameter ("encoder.E"), a pattern ("*.bias"), or "" for everything. Where two
     groups of a phase match, the later one counts.
@@ -31,6 +32,7 @@ class Group(NamedTuple):
     schedule: Schedule = "constant"
     warmup: int = 0  # steps
     decay: float = 0.0
+    optimiser: Optimiser = "adam"
 
     def matches(self, name: str) -> bool:
         """Whether a parameter or table of this name belongs to the group."""

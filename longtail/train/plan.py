@@ -47,3 +47,29 @@ class Clustered:
         rank = rng.permutation(int(of_point.max(initial=-1)) + 1)  # of each cluster
         shuffled = rng.permutation(len(of_point))
         return shuffled[np.argsort(rank[of_point[shuffled]], kind="stable")]
+
+
+@dataclass(frozen=True)
+class Sized:
+    """Batches of texts that have about the same length, so that a transformer spends little time on pads.
+
+    `lengths(learner)` is the length of each point's text (N,), `batch` the points of a step. Points are shuffled; then
+    those of every `window` batches are sorted by length, cut into batches, and all full batches are shuffled. A wide
+    window leaves fewer pads, a narrow one more chance. The last batch, if it is not full, has points of any length.
+    """
+
+    lengths: Callable[[Any], NDArray[np.integer[Any]]]
+    batch: int
+    window: int = 16
+
+    def order(self, learner: Any, key: tuple[int, int, int]) -> Points:
+        """A permutation whose batches have similar lengths each."""
+        rng = np.random.default_rng(key)
+        lengths = np.asarray(self.lengths(learner))
+        shuffled = rng.permutation(len(lengths))
+        full = len(shuffled) // self.batch * self.batch
+        width = self.batch * self.window
+        windows = [shuffled[start : min(start + width, full)] for start in range(0, full, width)]
+        sorted_ = [window[np.argsort(lengths[window], kind="stable")] for window in windows]
+        batches = np.concatenate([*sorted_, shuffled[:0]]).reshape(-1, self.batch)
+        return np.concatenate([rng.permutation(batches).ravel(), shuffled[full:]])

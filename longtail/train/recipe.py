@@ -45,7 +45,7 @@ class TrainedRecipe(Recipe, ABC):
         if self.augment.of_embeddings and not self.mixes:
             able = ", ".join(name for name in recipes if getattr(recipes[name], "mixes", False))
             raise UnsupportedError(
-                f"{self.kind} trains no network: augment={self.augment.method} mixes embeddings, which is for {able}; "
+                f"{self.kind} mixes no embeddings: augment={self.augment.method} is for {able}; "
                 "take one of these (--recipe), or augment=gandalf, self or synonyms"
             )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 if TYPE_CHECKING:
     from longtail.train.loop import Loop
@@ -42,6 +43,59 @@ class Plain:
             loop.accelerator.backward(loss * share)
             sums.add({"loss": float(loss.detach()), **{name: float(x) for name, x in figures.items()}}, share)
         return sums.means()
+
+
+@dataclass(frozen=True)
+class GradCached:
+    """For batches whose encoder does not fit into memory: texts are encoded twice, `chunk` at a time.
+
+    First without a graph; then the loss is taken on the vectors, which are few numbers; then each chunk is encoded
+    again with the same random numbers, and its part of the gradient is passed on (Gao et al. 2021). Gradients are
+    those of the plain step. For learners with `batch`, `encoded` and `loss`, as dual encoders have.
+    """
+
+    chunk: int
+
+    def __call__(self, loop: Loop, points: NDArray[np.int64], phase: Phase, done: float) -> dict[str, float]:
+        learner: Any = loop.learner
+        rows = torch.from_numpy(points).to(loop.accelerator.device)
+        with loop.accelerator.autocast():
+            batch, drawn = learner.batch(rows)
+            chunks = learner.chunks(rows, drawn, phase, self.chunk)
+            states, found = [], []
+            with torch.no_grad():
+                for tokens, part, _ in chunks:
+                    states.append(random_state(rows.device))
+                    found.append(learner.encoded(tokens, part))
+            sides: list[Tensor | None] = [None, None]
+            for side in {side for _, _, side in chunks}:
+                whole = torch.cat([x for x, (_, _, own) in zip(found, chunks, strict=True) if own == side])
+                sides[side] = whole.float().requires_grad_()
+            loss, figures = learner.loss(*sides, drawn, phase, len(batch))
+        loop.accelerator.backward(loss)
+        last = random_state(rows.device)
+        grads = [list(x.grad.split(self.chunk)) if x is not None and x.grad is not None else [] for x in sides]
+        for (tokens, part, side), state in zip(chunks, states, strict=True):
+            set_random_state(state, rows.device)
+            with loop.accelerator.autocast():
+                again = learner.encoded(tokens, part)
+            again.backward(grads[side].pop(0).to(again.dtype))
+        set_random_state(last, rows.device)
+        loop.average_gradients()
+        return {"loss": float(loss.detach()), **{name: float(x) for name, x in figures.items()}}
+
+
+def random_state(device: torch.device) -> list[Tensor]:
+    """The state of the random numbers of the CPU and of a device."""
+    own = [] if device.type != "cuda" else [torch.cuda.get_rng_state(device)]
+    return [torch.get_rng_state(), *own]
+
+
+def set_random_state(state: list[Tensor], device: torch.device) -> None:
+    """Continue from `random_state`."""
+    torch.set_rng_state(state[0])
+    if len(state) > 1:
+        torch.cuda.set_rng_state(state[1], device)
 
 
 class Averages:

@@ -1,4 +1,4 @@
-"""The training points of a cascade, as its encoder reads them."""
+"""The training points of a network, as its encoder reads them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Points:
     ignore: sp.csr_matrix | None = None  # (N, L)
     label_tokens: Bags | Sequences | None = None  # (L): label texts as the encoder reads texts
     label_rows: sp.csr_matrix | None = None  # (L, V): TF-IDF of the label texts
+    keys: NDArray[np.uint64] | None = None  # (N,): by which a memory finds the points again
 
     @classmethod
     def read(cls, reader: Reader, data: Dataset, labels: Labels, progress: Progress | None = None) -> Points:
