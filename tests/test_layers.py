@@ -37,12 +37,12 @@ EXTRAS = {
     "safetensors",
     "accelerate",
     "pyarrow",
-    "usearch",
+    "faiss",
     "sklearn",
     "fastapi",
 }
 LIGHT = {"train/fit.py", "train/network.py", "train/recipe.py", "train/settings.py", "train/validation.py"}  # no torch
-EXTRAS |= {"uvicorn", "ray", "datasets"}
+EXTRAS |= {"uvicorn", "ray", "datasets", "onnx", "onnxruntime", "huggingface_hub"}
 TORCH = {  # files of torch modules in layers that the core imports from; nothing of the core imports these
     "encoders/bag.py",
     "encoders/dropout.py",
@@ -50,10 +50,13 @@ TORCH = {  # files of torch modules in layers that the core imports from; nothin
     "encoders/held.py",
     "encoders/inception.py",
     "encoders/inception_served.py",
+    "encoders/pretrained.py",
     "encoders/residual.py",
     "encoders/sequence.py",
+    "encoders/static.py",
     "encoders/sums.py",
     "encoders/table.py",
+    "encoders/transformer.py",
 }
 
 

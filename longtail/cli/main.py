@@ -28,6 +28,8 @@ COMMANDS = (
     "tree",
     "graph",
     "labels",
+    "memory",
+    "embed",
     "info",
     "recipes",
     "convert",

@@ -130,12 +130,7 @@ def write_output(path: Path, chunks: Iterable[bytes]) -> None:
     """Write a file under a temporary name and rename it, so that a failure does not damage an existing file."""
     from longtail.store import disk
 
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        disk.write_file(draft, chunks)
-        disk.replace(draft, path)
-    finally:
-        disk.unlink(draft)
+    disk.write_atomically(path, chunks)
     log.info("wrote %s", path)
 
 

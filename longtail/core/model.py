@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from longtail.core.decision import Decision
 from longtail.core.defaults import K
@@ -28,7 +29,9 @@ Inputs: TypeAlias = Texts | sp.csr_matrix  # points are texts, or rows of featur
 
 
 class Model(ABC):
-    """A trained recipe. Engines must implement `rank`, `accepts` and `save`; `explain` and `edit_labels` are optional.
+    """A trained recipe. Engines must implement `rank`, `accepts` and `save`.
+
+    `explain`, `edit_labels`, `embed` and `label_embeddings` are optional.
 
     `about` describes the training, as `longtail info` shows it: corpus, digests, seed, validation scores, seconds. It
     contains JSON values only. `decision` turns scores into probabilities, leaves out labels below a cut-off, or both.
@@ -140,6 +143,24 @@ class Model(ABC):
         can = ", ".join(able_to("edit_labels")) or "none so far"
         raise UnsupportedError(
             f"recipe {self.recipe.name!r} cannot change its labels; train it again. Recipes that can: {can}"
+        )
+
+    def embed(self, x: Any, head: str | None = None) -> NDArray[np.float32]:
+        """The vectors (N, ·) of N texts; `head` is "de", "clf" or "both".
+
+        By default they are those that the model ranks labels by: their inner products with `label_embeddings()` are
+        its scores. Raises an `UnsupportedError` that names the recipe if its models have no such vectors.
+        """
+        raise self._without_vectors()
+
+    def label_embeddings(self, head: str | None = None) -> NDArray[np.float32]:
+        """The vectors (L, ·) of all labels, also of removed ones, in the order of `labels`; `head` as in `embed`."""
+        raise self._without_vectors()
+
+    def _without_vectors(self) -> UnsupportedError:
+        can = ", ".join(able_to("embed")) or "none so far"
+        return UnsupportedError(
+            f"recipe {self.recipe.name!r} has no vectors of texts and labels; recipes that have them: {can}"
         )
 
 

@@ -1,0 +1,266 @@
+"""A trained dual encoder as a model: labels are vectors, and the nearest ones to a text are its labels."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.core.defaults import HEADS
+from longtail.core.editing import about_edit, check_edit
+from longtail.core.errors import ParameterError, nearest
+from longtail.core.labels import Labels
+from longtail.core.model import Inputs
+from longtail.core.ranking import Ranking
+from longtail.core.recipe import Recipe
+from longtail.core.texts import Texts
+from longtail.dual.served import TextEncoder
+from longtail.encoders.export import arrays_under
+from longtail.encoders.reader import Reader, reader_from_state
+from longtail.encoders.served import Floats
+from longtail.search.index import Index, SearchSettings, load_index
+from longtail.search.memory import Lookup, Memory, keys_of
+from longtail.store import Saved, StoredModel
+
+BLOCK = 1024  # texts ranked at a time
+
+
+class Near(NamedTuple):
+    """The nearest labels (B, m) and remembered points (B, n) of B texts, best first, padded by −1, with scores."""
+
+    labels: NDArray[np.int32]
+    scores: Floats
+    points: NDArray[np.int32]
+    alike: Floats
+
+
+class DualModel(StoredModel):
+    """A reader of texts, an encoder with its heads, and the vectors of all labels.
+
+    `vectors` (L, d · heads) has for each label Φ_D(z_l), its text, and beside it (for systems with classifiers) its row
+    of Ψ, most often both of unit length. A label's score is (1 − w)·⟨Φ_D(x), Φ_D(z)⟩ + w·⟨Φ_C(x), Ψ_l⟩ with
+    w = `share`, the share of the classifiers: 0 is retrieval by label text alone, 1 classification alone. With a
+    `memory`, remembered texts near by vote for their labels too, as `lookup` says.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        labels: Labels,
+        reader: Reader,
+        encoder: TextEncoder,
+        vectors: Floats,
+        share: float,
+        search: SearchSettings,
+        index: Index | None = None,
+        about: dict[str, Any] | None = None,
+        memory: Memory | None = None,
+        lookup: Lookup | None = None,
+    ):
+        super().__init__(recipe, labels, about)
+        self.reader, self.encoder, self.vectors, self.share, self.search = reader, encoder, vectors, share, search
+        self.memory, self.lookup = memory, lookup or Lookup(1.0, 0.05, 100)
+        if index is not None:
+            self.index = index
+
+    @functools.cached_property
+    def index(self) -> Index:
+        """Finds labels by the vectors that `share` needs."""
+        return self.search.build(self.vectors[:, self.columns(self.share)])
+
+    @property
+    def accepts(self) -> str:
+        """Dual encoders read texts, not feature matrices."""
+        return "text"
+
+    def rank(self, x: Inputs, k: int) -> Ranking:
+        """The nearest labels of each text; those without known tokens get frequent ones."""
+        if not isinstance(x, Texts):
+            raise TypeError("texts are asked for")
+        rows = self.reader.read(x)
+        if self.memory is None or self.lookup.share == 1:
+            return self.ranked(rows, k, self.share, self.index)
+        return self.remembered(rows, k, self.lookup)
+
+    def remembered(self, rows: Any, k: int, lookup: Lookup) -> Ranking:
+        """The k best labels by label vectors and memory together."""
+        blocks = (rows[first : first + BLOCK] for first in range(0, rows.shape[0], BLOCK))
+        return self.mixed([self.near(block, k, lookup.neighbours) for block in blocks], k, lookup)
+
+    def mixed(self, found: list[Near], k: int, lookup: Lookup) -> Ranking:
+        """The k best labels of texts whose nearest labels and points are found already, block by block."""
+        if self.memory is None:
+            raise RuntimeError("this model has no memory")
+        b = lookup.neighbours
+        scores = [self.memory.scores(x.labels, x.scores, x.points[:, :b], x.alike[:, :b], lookup) for x in found]
+        return Ranking.from_csr(sp.vstack(scores, "csr"), k, self.labels)
+
+    def near(self, rows: Any, k: int, neighbours: int) -> Near:
+        """The nearest labels and remembered points of B texts: what both sides of a lookup begin with."""
+        if self.memory is None:
+            raise RuntimeError("this model has no memory")
+        labels, scores = self._ranked(rows, max(k, min(neighbours, len(self.labels))), self.share, self.index)
+        points, alike = self.memory.nearest(self.encoder.vectors(rows)[:, : self.encoder.width], neighbours)
+        points[~self.reader.known(rows)] = -1  # a text without known tokens is near to nothing
+        return Near(labels, scores, points, np.where(points < 0, -np.inf, alike).astype(np.float32))
+
+    def ranked(self, rows: Any, k: int, share: float, index: Index | None = None) -> Ranking:
+        """The k best labels of texts as the reader gives them, with this share of the classifiers."""
+        index = index or self.search.build(self.vectors[:, self.columns(share)])
+        blocks = [
+            self._ranked(rows[first : first + BLOCK], k, share, index) for first in range(0, rows.shape[0], BLOCK)
+        ]
+        indices, scores = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        return Ranking(indices, scores, self.labels)
+
+    def _ranked(self, rows: Any, k: int, share: float, index: Index) -> tuple[NDArray[np.int32], Floats]:
+        queries = self.queries(rows, share)
+        found, scores = index.search(queries, k, without=self.labels.removed)
+        wordless = ~self.reader.known(rows)
+        if wordless.any():
+            found[wordless], scores[wordless] = most_frequent(self.labels, k)
+        return found, scores
+
+    def columns(self, share: float) -> slice:
+        """The columns of `vectors` that scores with this share of the classifiers need."""
+        d = self.encoder.width
+        if share == 0 or len(self.encoder.heads) == 1:
+            return slice(0, d)
+        return slice(d, 2 * d) if share == 1 else slice(0, 2 * d)
+
+    def queries(self, rows: Any, share: float) -> Floats:
+        """Vectors of texts (B, ·) whose inner products with those of the labels are the scores."""
+        vectors, columns = self.encoder.vectors(rows), self.columns(share)
+        if columns == slice(0, 2 * self.encoder.width):
+            vectors = vectors * np.repeat(np.array([1 - share, share], np.float32), self.encoder.width)
+        return np.ascontiguousarray(vectors[:, columns])
+
+    def embed(self, x: Any, head: str | None = None) -> Floats:
+        """The vectors (N, ·) of texts. `x` is a list of N texts.
+
+        By default these are the model's queries: Φ_D(x) scaled by 1 − w beside Φ_C(x) scaled by w = `share`, or one of
+        the two alone where w is 0 or 1. The scaling makes their inner products with `label_embeddings()` the scores of
+        the model (the votes of a memory, which `predict` adds, are not in them).
+
+        `head` asks for vectors without scaling: "de" for Φ_D(x), "clf" for Φ_C(x), "both" for one beside the other
+        (inner products with the labels' are then the sum of both scores). A text without known tokens has a vector too,
+        but it says nothing: `predict` gives such a text frequent labels instead.
+        """
+        points, columns = self.check_inputs(x), self.head_columns(head)
+        if not isinstance(points, Texts):
+            raise TypeError("texts are asked for")
+        rows = self.reader.read(points)
+        if head is None:
+            return self.queries(rows, self.share)
+        return np.ascontiguousarray(self.encoder.vectors(rows)[:, columns])
+
+    def label_embeddings(self, head: str | None = None) -> Floats:
+        """The vectors (L, ·) of all labels, also of removed ones: Φ_D(z), Ψ, or both side by side, never scaled.
+
+        `head` as in `embed`; by default the columns that the model's scores need. This is a read-only view: nothing is
+        copied, and what a loaded model has on disk stays there until it is read.
+        """
+        vectors = self.vectors[:, self.head_columns(head)]
+        vectors.flags.writeable = False
+        return vectors
+
+    def head_columns(self, head: str | None) -> slice:
+        """The columns of `vectors` that a head has; refuses a head that is unknown or that this model lacks."""
+        if head is None:
+            return self.columns(self.share)
+        if head not in HEADS:
+            raise ParameterError(f"there is no head {head!r}.{nearest(str(head), HEADS)}")
+        if head != "de" and len(self.encoder.heads) == 1:
+            raise ParameterError(
+                f"head {head!r} needs classifiers, which recipe {self.recipe.name!r} does not have; take 'de', or none"
+            )
+        d = self.encoder.width
+        return {"de": slice(0, d), "clf": slice(d, 2 * d), "both": slice(0, 2 * d)}[head]
+
+    def edit_labels(self, labels: Labels) -> DualModel:
+        """Without training: a new label is its text, and its classifier begins at its text too."""
+        check_edit(self.labels, labels)
+        vectors, index, L = self.vectors, self.index, len(self.labels)
+        if len(labels) > L and labels.texts is not None:
+            new = self.like_labels(self.encoder.vectors(self.reader.read(labels.texts[L:])))
+            vectors, index = np.concatenate([vectors, new]), index.add(new[:, self.columns(self.share)])
+        edited = self.changed_to(memory=None if self.memory is None else self.memory.of_labels(len(labels)))
+        edited.labels, edited.vectors, edited.index = labels, vectors, index
+        edited.about = about_edit(self.about, self.labels, labels)
+        return edited
+
+    def changed_to(self, memory: Memory | None, lookup: Lookup | None = None) -> DualModel:
+        """A copy of this model with another memory, or one that counts differently."""
+        model = copy.copy(self)
+        model.memory, model.lookup, model.about = memory, lookup or self.lookup, dict(self.about)
+        return model
+
+    def remember(self, texts: Texts, Y: sp.csr_matrix, keys: Iterable[str] | None = None) -> DualModel:
+        """A copy of this model that also remembers these texts with their targets (n, L).
+
+        `keys` name the points, so that they can be replaced or forgotten; without them a text is its own key. A point
+        with the key of an earlier one takes its place.
+        """
+        vectors = self.encoder.vectors(self.reader.read(texts))[:, : self.encoder.width]
+        memory = self.memory or Memory(vectors[:0], sp.csr_matrix((0, len(self.labels)), dtype=np.float32), keys_of([]))
+        return self.changed_to(memory.with_points(vectors, Y, keys_of(texts if keys is None else keys)))
+
+    def forget(self, keys: Iterable[str]) -> tuple[DualModel, int]:
+        """A copy of this model without the points of these keys (or texts), and how many there were."""
+        if self.memory is None:
+            return self, 0
+        memory, count = self.memory.without(keys_of(keys))
+        return self.changed_to(memory), count
+
+    def like_labels(self, new: Floats) -> Floats:
+        """Vectors of new labels with classifiers as long as those of the labels there are; of unit length in most."""
+        d = self.encoder.width
+        if len(self.encoder.heads) == 1 or self.encoder.heads[1].unit:
+            return new
+        usual = np.median(np.linalg.norm(self.vectors[:, d:], axis=1))
+        own = np.linalg.norm(new[:, d:], axis=1, keepdims=True)
+        return np.concatenate([new[:, :d], new[:, d:] * (usual / np.maximum(own, 1e-12))], axis=1).astype(np.float32)
+
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Reader, encoder, label vectors; and the index, unless it is quickly built from these."""
+        arrays, reader = self.reader.state()
+        exported = self.encoder.export()
+        arrays |= {name: np.ascontiguousarray(array) for name, array in exported.under("text").items()}
+        meta = {"reader": reader, "encoder": exported.meta, "share": self.share, "search": self.search.changed()}
+        if self.memory is not None:
+            arrays |= {f"memory.{name}": array for name, array in self.memory.state().items()}
+            meta["lookup"] = self.lookup._asdict()
+        if self.search.index != "exact":
+            own, meta["index"] = self.index.state()
+            arrays |= {f"index.{name}": array for name, array in own.items()}
+        return arrays | {"vectors": self.vectors}, meta
+
+    @classmethod
+    def from_state(cls, saved: Saved) -> DualModel:
+        """From `state`."""
+        meta, arrays = saved.meta, saved.arrays
+        encoder = TextEncoder(arrays_under("text", arrays), meta["encoder"])
+        reader, search = reader_from_state(arrays, meta["reader"]), SearchSettings.of(**meta["search"])
+        index = load_index(arrays_under("index", arrays), meta["index"]) if "index" in meta else None
+        share, vectors = float(meta["share"]), arrays["vectors"]
+        memory = lookup = None
+        if "lookup" in meta:
+            memory, lookup = Memory.from_state(arrays_under("memory", arrays)), Lookup(**meta["lookup"])
+        found = reader, encoder, vectors, share, search, index, saved.about, memory, lookup
+        return cls(saved.recipe, saved.labels, *found)
+
+
+def most_frequent(labels: Labels, k: int) -> tuple[NDArray[np.int32], Floats]:
+    """The k labels with the most training examples, and their shares of all examples; pads as in a ranking."""
+    counts = np.asarray(labels.counts, np.float64).copy()
+    if labels.removed is not None:
+        counts[labels.removed] = -1
+    best = np.argsort(-counts, kind="stable")[:k]
+    shares = counts[best] / max(counts.sum(), 1)
+    kept = counts[best] >= 0
+    return np.where(kept, best, -1).astype(np.int32), np.where(kept, shares, -np.inf).astype(np.float32)

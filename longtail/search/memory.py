@@ -1,0 +1,118 @@
+"""A memory of points: texts with known labels that a model looks up beside its labels (RAE-XMC, 2025)."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.core.errors import StoreError
+from longtail.search.exact import Exact
+from longtail.search.index import Floats
+from longtail.store.parts import pack_csr, unpack_csr
+
+Keys = NDArray[np.uint64]
+
+
+class Lookup(NamedTuple):
+    """How much a memory counts: λ, τ and b of p = softmax(q Kᵀ / τ) V, V = [λ I; (1 − λ) Y], over the b nearest."""
+
+    share: float  # λ, the share of labels; the rest is that of remembered points, and 1 leaves the memory out
+    temperature: float  # τ
+    neighbours: int  # b, of labels and of points each
+
+
+class Memory:
+    """M points: vectors of their texts (M, d), their targets Y (M, L), and keys by which they are found again.
+
+    Texts are not kept. A key is a hash: of the name that the point was given, or of its text. Memories never change:
+    `with_points` and `without` make new ones.
+    """
+
+    def __init__(self, vectors: Floats, Y: sp.csr_matrix, keys: Keys):
+        self.vectors, self.Y, self.keys = vectors, Y, keys
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @functools.cached_property
+    def _index(self) -> Exact:
+        return Exact(self.vectors)
+
+    def with_points(self, vectors: Floats, Y: sp.csr_matrix, keys: Keys) -> Memory:
+        """With these points added; a point whose key is there already replaces it."""
+        keys, last = np.unique(keys[::-1], return_index=True)  # of a key given twice the last one counts
+        rows = len(vectors) - 1 - last
+        kept = self.without(keys)[0]
+        both = sp.vstack([kept.Y, Y[rows]], "csr")
+        return Memory(np.concatenate([kept.vectors, vectors[rows]]), both, np.concatenate([kept.keys, keys]))
+
+    def without(self, keys: Keys) -> tuple[Memory, int]:
+        """Without the points that have one of these keys; and how many these were."""
+        kept = ~np.isin(self.keys, keys)
+        if kept.all():
+            return self, 0
+        return Memory(self.vectors[kept], self.Y[kept], self.keys[kept]), int((~kept).sum())
+
+    def of_labels(self, L: int) -> Memory:
+        """The same over a label space that has grown to L labels."""
+        arrays = (self.Y.data, self.Y.indices, self.Y.indptr)
+        return Memory(self.vectors, sp.csr_matrix(arrays, shape=(len(self), L)), self.keys)
+
+    def nearest(self, queries: Floats, count: int) -> tuple[NDArray[np.int32], Floats]:
+        """The nearest points (B, count) of vectors (B, d), padded by −1, and their inner products."""
+        if not len(self):
+            return np.full((len(queries), count), -1, np.int32), np.full((len(queries), count), -np.inf, np.float32)
+        return self._index.search(queries, count)
+
+    def scores(
+        self,
+        labels: NDArray[np.int32],
+        label_scores: Floats,
+        points: NDArray[np.int32],
+        point_scores: Floats,
+        lookup: Lookup,
+    ) -> sp.csr_matrix:
+        """p (B, L) from the nearest labels (B, m) and points (B, n), both with their scores, padded by −1 and −inf.
+
+        Each is weighed by the softmax over both together; a label has λ times its own weight, and (1 − λ) times those
+        of the points that have it.
+        """
+        logits = np.concatenate([label_scores, point_scores], axis=1).astype(np.float64) / lookup.temperature
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        m = labels.shape[1]
+        own = rows_of(labels, lookup.share * weights[:, :m], self.Y.shape[1])
+        votes = rows_of(points, (1 - lookup.share) * weights[:, m:], len(self))
+        return (own + votes @ self.Y).tocsr()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What a model folder keeps."""
+        arrays: dict[str, NDArray[Any]] = {"vectors": self.vectors, "keys": self.keys}
+        return arrays | pack_csr("Y", self.Y)
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, NDArray[Any]]) -> Memory:
+        """From `state`."""
+        Y = unpack_csr("Y", arrays)
+        if Y is None or "vectors" not in arrays or "keys" not in arrays or len(arrays["keys"]) != Y.shape[0]:
+            raise StoreError("the memory of the model is damaged: arrays are missing; save the model again")
+        return cls(arrays["vectors"], Y, arrays["keys"])
+
+
+def keys_of(names: Iterable[str]) -> Keys:
+    """The keys (n,) of names or texts: 64 bits of a hash."""
+    digests = b"".join(hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
+
+
+def rows_of(columns: NDArray[np.int32], values: NDArray[np.floating[Any]], width: int) -> sp.csr_matrix:
+    """A sparse matrix (B, width) with these values (B, k) at `columns` (B, k); pads (−1) are left out."""
+    kept = columns >= 0
+    ends = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    return sp.csr_matrix((values[kept], columns[kept], ends), shape=(len(columns), width))

@@ -1,0 +1,279 @@
+"""The dual network: its loss against the spec's formulas, gradient caching, processes, and what its models do."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpora import topic_corpus
+
+torch = pytest.importorskip("torch")
+
+from test_train_loop import launched  # noqa: E402
+from training import BATCH, SETTINGS, StoppedError, fit, stop_at  # noqa: E402
+
+import longtail  # noqa: E402
+from longtail.core.errors import ParameterError, UnsupportedError  # noqa: E402
+from longtail.core.run import Run  # noqa: E402
+from longtail.dual.dual import CLF, DE  # noqa: E402
+from longtail.train.loop import Loop  # noqa: E402
+from longtail.train.settings import LoopParameters  # noqa: E402
+from longtail.train.step import GradCached, Plain  # noqa: E402
+
+
+def learner_of(name, corpus, **changed):
+    """An untrained network of a recipe, random numbers from one seed."""
+    recipe = longtail.recipe(name, **{**SETTINGS[name], **changed})
+    read = recipe.read(corpus.train, corpus.labels, Run())
+    torch.manual_seed(0)
+    return recipe.network(read, 3)
+
+
+def opened(learner, **settings):
+    """The loop of a network, its first phase built."""
+    loop = Loop(learner, LoopParameters(batch=BATCH, min_steps=1, **settings), Run(device="cpu", seed=2, threads=1))
+    loop.open(0)
+    return loop
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return topic_corpus(60, ignore=True)
+
+
+def test_the_loss_of_unidec_is_that_of_the_spec(corpus):
+    """λ·(½ q→l + ½ l→q) of Φ_D and (1 − λ)·the same of (Φ_C, Ψ), by loops over queries and the labels of the pool."""
+    learner = learner_of("unidec", corpus, head_dropout=0.0, balance=0.3, forth=0.4, temperature=0.1)
+    loop = opened(learner)
+    learner.eval()
+    points = torch.arange(3, 3 + BATCH)
+    torch.manual_seed(1)
+    _, (pool, _) = learner.batch(points)
+    torch.manual_seed(1)
+    loss, _ = learner(points, loop.phases[0], 0.0)
+    labels = pool.labels.tolist()
+    Y, ignore = corpus.train.Y.toarray() > 0, corpus.train.ignore.toarray()
+    with torch.no_grad():
+        text = learner.encoded(learner.tokens.value, points)
+        label_text = learner.encoded(learner.label_tokens.value, pool.labels)
+        psi = torch.nn.functional.normalize(learner.table.weight[pool.labels], dim=1)
+        scores = [
+            learner.head(DE)(text) @ learner.head(DE)(label_text).T / 0.1,
+            learner.head(CLF)(text) @ psi.T / 0.1,
+        ]
+
+    def decoupled(s, true, counted):
+        rows = []
+        for i in range(len(s)):
+            positives = [p for p in range(s.shape[1]) if true[i][p] and counted[i][p]]
+            others = sum(np.exp(s[i, n]) for n in range(s.shape[1]) if not true[i][n] and counted[i][n])
+            each = [-np.log(np.exp(s[i, p]) / (np.exp(s[i, p]) + others)) for p in positives]
+            if each:
+                rows.append(np.mean(each))
+        return np.mean(rows)
+
+    true = [[Y[i, label] for label in labels] for i in points.tolist()]
+    counted = [[not ignore[i, label] for label in labels] for i in points.tolist()]
+    total = 0.0
+    for weight, s in zip((0.3, 0.7), scores, strict=True):
+        s = s.double().numpy()
+        total += weight * 0.4 * decoupled(s, true, counted)
+        total += weight * 0.6 * decoupled(s.T, np.transpose(true), np.transpose(counted))
+    assert loss.item() == pytest.approx(total, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["unidec", "depsl", "dexml"])
+def test_cached_gradients_are_those_of_the_plain_step(name, corpus):
+    found = []
+    for step in (GradCached(3), GradCached(1000), Plain()):
+        learner = learner_of(name, corpus, head_dropout=0.0)
+        loop = opened(learner)
+        loop.network.train()
+        torch.manual_seed(7)
+        figures = step(loop, np.arange(BATCH), loop.phases[0], 0.0)
+        grads = {n: p.grad for n, p in learner.named_parameters() if p.grad is not None}
+        for table_name, table in learner.tables().items():
+            touched = table.gradient()
+            if touched is not None:
+                grads[table_name] = torch.zeros_like(table.weight).index_add_(0, *touched)
+        found.append((figures["loss"], grads))
+    wanted, of_plain = found[-1]
+    for loss, grads in found[:-1]:
+        assert loss == pytest.approx(wanted, rel=1e-5)
+        assert grads.keys() == of_plain.keys()
+        for parameter, grad in grads.items():
+            torch.testing.assert_close(grad, of_plain[parameter], rtol=1e-4, atol=1e-7)
+
+
+def test_a_second_encoding_sees_the_same_dropout(corpus):
+    """The gradient of a chunk belongs to the vectors that the loss was taken on."""
+    learner = learner_of("depsl", corpus, dropout=0.5, head_dropout=0.0)
+    loop = opened(learner)
+    loop.network.train()
+    seen = []
+    plain = learner.encoded
+    learner.encoded = lambda tokens, rows: seen.append(plain(tokens, rows)) or seen[-1]
+    GradCached(4)(loop, np.arange(BATCH), loop.phases[0], 0.0)
+    half = len(seen) // 2
+    assert half >= 2
+    for first, again in zip(seen[:half], seen[half:], strict=True):
+        assert torch.equal(first, again)
+        assert not first.requires_grad and again.requires_grad
+
+
+SCRIPT = """
+import os, sys
+import numpy as np
+import torch
+sys.path.insert(0, {tests!r})
+from corpora import topic_corpus
+from test_dual import learner_of
+from longtail.core.run import Run
+from longtail.train.loop import Loop
+from longtail.train.settings import LoopParameters
+learner = learner_of({name!r}, topic_corpus({points}, ignore=True), head_dropout=0.0, dropout=0.0)
+loop = Loop(learner, LoopParameters(batch=16, min_steps=1), Run(device="cpu", seed=2, threads=1))
+loop.train()
+assert loop.accelerator.num_processes == int(os.environ.get("WORLD_SIZE", 1))
+np.savez({out!r} + os.environ.get("RANK", ""), **{{n: t.numpy() for n, t in learner.state_dict().items()}})
+if torch.distributed.is_initialized():
+    torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "points"), [("unidec", 64), ("unidec", 61), ("dexml", 64)])
+def test_two_processes_train_the_network_of_one(name: str, points: int, tmp_path: Path) -> None:
+    """The pool is that of both processes together: the same global batch gives the same network."""
+    trained = []
+    for count in (1, 2):
+        out = str(tmp_path / f"of{count}-")
+        launched(SCRIPT.format(tests=str(Path(__file__).parent), name=name, points=points, out=out), count)
+        trained.append(dict(np.load(f"{out}{0 if count > 1 else ''}.npz")))
+    assert trained[0].keys() == trained[1].keys()
+    for part in trained[0]:
+        np.testing.assert_allclose(trained[1][part], trained[0][part], rtol=1e-3, atol=1e-4, err_msg=part)
+
+
+def test_mined_negatives_are_neither_true_nor_ignored(corpus):
+    learner = learner_of("ance", corpus)
+    opened(learner)
+    mined = learner.reservoir.value.labels.numpy()
+    known = (corpus.train.Y.toarray() > 0) | corpus.train.ignore.toarray()
+    assert mined.shape == (60, 1) and (mined >= 0).all()
+    assert not any(known[i, label] for i, row in enumerate(mined) for label in row)
+
+
+def test_a_refresh_mines_again(corpus, monkeypatch):
+    recipe = longtail.recipe("depsl", **{**SETTINGS["depsl"], "epochs": 5, "refresh": 2})
+    mined = []
+    plain = type(recipe).mined
+    monkeypatch.setattr(type(recipe), "mined", lambda self, net: mined.append(net.done) or plain(self, net))
+    recipe.train(corpus.train, corpus.labels, Run(device="cpu"))
+    assert mined == [0.0, pytest.approx(0.4), pytest.approx(0.8)]
+
+
+def test_ngames_clusters_double(corpus):
+    learner = learner_of("ngame", corpus)
+    recipe = longtail.recipe("ngame", **SETTINGS["ngame"])
+    sizes = []
+    for learner.done in (0.0, 0.05, 0.2, 0.7):
+        sizes.append(60 / len(set(recipe.clustered(learner)["clusters"].tolist())))
+    assert sizes[0] == 1 and sizes[1] == pytest.approx(2, abs=0.5)
+    assert sizes == sorted(sizes) and sizes[-1] == 60  # 512 in a cluster: all of them
+
+
+def test_a_training_that_stops_between_two_refreshes_goes_on_to_the_bit(tmp_path):
+    """What was mined last is in the checkpoint: clusters and negatives are those of the interrupted training."""
+    corpus = topic_corpus(60)
+    whole = fit("unidec", corpus, Run(device="cpu", seed=5))
+    with pytest.MonkeyPatch.context() as patch:
+        before = stop_at(patch, 0, 10)  # 4 steps in an epoch: the refresh before epoch 2 is done, epoch 2 is not
+        with pytest.raises(StoppedError):
+            fit("unidec", corpus, Run(device="cpu", seed=5, folder=tmp_path / "run"))
+    with pytest.MonkeyPatch.context() as patch:
+        after = stop_at(patch, -1, -1)
+        resumed = fit("unidec", corpus, Run(device="cpu", seed=5, folder=tmp_path / "run", resume=True))
+    assert before[-1] == (0, 9) and after[0] == (0, 10)
+    one, other = whole.state()[0], resumed.state()[0]
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return longtail.recipe("unidec", **{**SETTINGS["unidec"], "min_steps": 40}).fit(
+        topic_corpus(200), Run(device="cpu")
+    )
+
+
+def test_the_three_ways_to_predict_are_their_formulas(model):
+    texts = ["telescope planet comet", "guitar melody", "boat wind harbour"]
+    vectors, d = model.encoder.vectors(model.reader.read(longtail.Texts.of(texts))), model.encoder.width
+    both = [vectors[:, :d] @ model.vectors[:, :d].T, vectors[:, d:] @ model.vectors[:, d:].T]
+    for share in (0.0, 0.3, 1.0):
+        scores = (1 - share) * both[0] + share * both[1]
+        ranking = model.ranked(model.reader.read(longtail.Texts.of(texts)), 6, share)
+        for row, (labels, found) in enumerate(zip(ranking.indices, ranking.scores, strict=True)):
+            assert np.allclose(found, scores[row, labels], atol=1e-5)
+            assert np.allclose(found, np.sort(scores[row])[::-1], atol=1e-5)
+
+
+def test_a_new_label_needs_no_training(model):
+    labels = model.labels.add(["volcano"], ["lava crater eruption boat"])
+    edited = model.edit_labels(labels)
+    assert edited.vectors.shape[0] == len(model.labels) + 1
+    alone = model.encoder.vectors(model.reader.read(longtail.Texts.of(["lava crater eruption boat"])))
+    assert np.allclose(edited.vectors[-1], alone[0], atol=1e-6)
+    assert "volcano" in edited.predict(["lava crater eruption boat"], 1).keys()[0]
+    back = edited.edit_labels(edited.labels.remove(["volcano"]))
+    assert "volcano" not in back.predict(["lava crater eruption boat"], 7).keys()[0]
+
+
+def test_heads_are_compared_on_the_validation_part():
+    model = longtail.recipe("unidec", **SETTINGS["unidec"]).fit(topic_corpus(2200), Run(device="cpu"))
+    assert set(model.about["heads"]) == {"DE", "CLF", "both"}
+    means = {name: scores["mean"] for name, scores in model.about["heads"].items()}
+    assert means["both"] >= max(means["DE"], means["CLF"])
+    assert model.recipe.share == model.share
+
+
+def test_approximate_search_is_saved_with_the_model(tmp_path):
+    pytest.importorskip("faiss")
+    recipe = longtail.recipe("depsl", **SETTINGS["depsl"], index="approximate")
+    model = recipe.fit(topic_corpus(60), Run(device="cpu"))
+    model.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    texts = ["telescope planet", "guitar melody"]
+    assert again.predict(texts, 3).keys() == model.predict(texts, 3).keys()
+
+
+# --- bad input
+
+
+def test_labels_without_texts_are_refused():
+    with pytest.raises(UnsupportedError, match="labels with texts"):
+        longtail.fit(["a b", "c d"] * 10, [["x"], ["y"]] * 10, "unidec", **SETTINGS["unidec"])
+
+
+def test_empty_label_texts_and_unknown_texts_are_survived():
+    texts = ["boat wind", "guitar song", "?!", ""] * 10
+    labels = [["sea"], ["music"], ["sea"], ["other"]] * 10
+    described = {"sea": "boat", "music": "", "other": "?!"}
+    model = longtail.fit(texts, labels, "unidec", label_texts=described, **SETTINGS["unidec"])
+    ranking = model.predict(["zzz", "", "boat wind"], 3)
+    assert np.isfinite(ranking.scores).all() and (ranking.indices >= 0).all()
+
+
+def test_more_mined_negatives_than_labels_are_survived():
+    model = longtail.recipe("depsl", **SETTINGS["depsl"] | {"negatives": 50}).fit(topic_corpus(60), Run(device="cpu"))
+    assert model.predict(["telescope planet"], 6).indices.shape == (1, 6)
+
+
+def test_a_transformer_with_other_words_is_refused():
+    with pytest.raises(ParameterError, match="backbone=static"):
+        longtail.recipe("unidec", reader="words")
+
+
+def test_a_folder_that_is_no_encoder_is_refused(tmp_path):
+    (tmp_path / "readme.txt").write_text("nothing here")
+    with pytest.raises(longtail.LongtailError, match=r"tokenizer\.json"):
+        longtail.recipe("unidec", encoder=str(tmp_path)).fit(topic_corpus(60), Run(device="cpu"))

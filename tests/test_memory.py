@@ -1,0 +1,150 @@
+"""The memory of a model: lookups against their formula, points that come and go, the command line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from corpora import topic_corpus
+
+torch = pytest.importorskip("torch")
+from training import SETTINGS  # noqa: E402
+
+import longtail  # noqa: E402
+from longtail.cli.main import main  # noqa: E402
+from longtail.core.errors import DataError  # noqa: E402
+from longtail.core.run import Run  # noqa: E402
+from longtail.data.parse.memory_points import read_memory_points  # noqa: E402
+from longtail.search.memory import Lookup, Memory, keys_of  # noqa: E402
+
+NEW = "zeppelin over the harbour"
+
+
+@pytest.fixture(scope="module")
+def model():
+    recipe = longtail.recipe("unidec", **SETTINGS["unidec"], memory=True, memory_share=0.5, memory_temperature=0.1)
+    return recipe.fit(topic_corpus(60), Run(device="cpu"))
+
+
+def one_point(model, key):
+    row = np.zeros((1, len(model.labels)), np.float32)
+    row[0, model.labels.index(key)] = 1
+    return sp.csr_matrix(row)
+
+
+def test_a_lookup_is_its_formula():
+    """p = softmax(q Kᵀ / τ) V, K = [labels; points], V = [λ I; (1 − λ) Y]."""
+    rng = np.random.default_rng(0)
+    L, M, B, d = 5, 7, 3, 4
+    labels, points, queries = (rng.normal(size=(n, d)).astype(np.float32) for n in (L, M, B))
+    Y = (rng.random((M, L)) < 0.4).astype(np.float32)
+    lookup = Lookup(0.7, 0.3, M)
+    memory = Memory(points, sp.csr_matrix(Y), keys_of(map(str, range(M))))
+    order = np.argsort(-(queries @ labels.T), axis=1).astype(np.int32)
+    scores = np.take_along_axis(queries @ labels.T, order, 1)
+    found = memory.scores(order, scores, *memory.nearest(queries, M), lookup).toarray()
+    weights = np.exp(queries @ np.concatenate([labels, points]).T / 0.3)
+    weights /= weights.sum(1, keepdims=True)
+    assert np.allclose(found, weights @ np.concatenate([0.7 * np.identity(L), 0.3 * Y]), atol=1e-5)
+
+
+def test_what_is_remembered_changes_what_is_found(model):
+    before = model.predict([NEW], 3).keys()[0]
+    other = next(key for key in model.labels.keys if key != before[0])
+    corrected = model.remember(longtail.Texts.of([NEW]), one_point(model, other), ["ticket"])
+    assert corrected.predict([NEW], 3).keys()[0][0] == other
+    assert model.predict([NEW], 3).keys()[0] == before  # a model never changes
+    again = corrected.remember(longtail.Texts.of([NEW]), one_point(model, before[0]), ["ticket"])
+    assert len(again.memory) == len(corrected.memory)  # it took the place of the first
+    assert again.predict([NEW], 1).keys()[0] == before[:1]
+    back, count = again.forget(["ticket"])
+    assert count == 1 and np.array_equal(back.predict([NEW], 3).indices, model.predict([NEW], 3).indices)
+
+
+def test_training_points_are_remembered_and_can_be_erased(model):
+    corpus = topic_corpus(60)
+    text = corpus.train.texts[0]
+    assert len(model.memory) >= 30
+    less, count = model.forget([text])
+    assert count >= 1 and len(less.memory) == len(model.memory) - count
+    assert not np.isin(keys_of([text]), less.memory.keys).any()
+
+
+def test_removed_labels_are_not_voted_for(model):
+    corpus = topic_corpus(60)
+    gone = model.predict([corpus.train.texts[0]], 1).keys()[0][0]
+    edited = model.edit_labels(model.labels.remove([gone]))
+    assert gone not in edited.predict([corpus.train.texts[0]], 6).keys()[0]
+
+
+def test_labels_can_be_added_to_a_model_with_a_memory(model, tmp_path):
+    edited = model.edit_labels(model.labels.add(["airship"], ["zeppelin"]))
+    taught = edited.remember(longtail.Texts.of([NEW]), one_point(edited, "airship"))
+    assert taught.predict([NEW], 1).keys() == [["airship"]]
+    taught.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    assert again.predict([NEW], 3).keys() == taught.predict([NEW], 3).keys()
+    assert again.lookup == taught.lookup and len(again.memory) == len(taught.memory)
+
+
+def test_the_validation_part_is_not_in_the_memory_that_is_weighed(monkeypatch):
+    """While λ, τ and b are chosen, the memory holds the training part alone; afterwards all of train."""
+    from longtail.dual import recipe as room
+
+    seen = []
+    plain = room.best_lookup
+    monkeypatch.setattr(room, "best_lookup", lambda m, v, of: seen.append((m.memory.keys, v)) or plain(m, v, of))
+    made = longtail.recipe("unidec", **SETTINGS["unidec"], memory=True)
+    model = made.fit(topic_corpus(60), Run(device="cpu"))
+    keys, validation = seen[0]
+    others = set(topic_corpus(60).train.texts) - set(validation.texts)
+    assert set(keys.tolist()) <= set(keys_of(others).tolist())
+    assert len(model.memory) > len(keys)
+    assert model.lookup == (model.recipe.memory_share, model.recipe.memory_temperature, model.recipe.memory_neighbours)
+
+
+def test_a_text_without_known_words_is_near_to_nothing(model):
+    ranking = model.predict(["qqqq", ""], 3)
+    assert np.isfinite(ranking.scores).all() and (ranking.indices[0] == ranking.indices[1]).all()
+
+
+def write_points(path: Path, *points):
+    path.write_text("".join(json.dumps(point) + "\n" for point in points))
+    return str(path)
+
+
+def test_the_command(model, tmp_path, capsys):
+    folder, key = str(tmp_path / "model"), list(model.labels.keys)[-1]
+    model.save(folder)
+    points = write_points(tmp_path / "points.jsonl", {"text": NEW, "labels": [key], "key": "t1"})
+    assert main(["memory", "add", folder, points, "--share", "0.3"]) == 0
+    changed = longtail.load(folder)
+    assert changed.predict([NEW], 1).keys() == [[key]] and changed.lookup.share == 0.3
+    assert main(["memory", "remove", folder, "t1"]) == 0
+    assert len(longtail.load(folder).memory) == len(model.memory)
+    assert main(["memory", "weigh", folder, "--share", "1"]) == 0
+    assert longtail.load(folder).lookup.share == 1
+    assert main(["memory", "add", folder, "--text", NEW, "--label", key]) == 0
+    assert "no weight" in capsys.readouterr().err
+    assert main(["memory", "remove", folder, "--text", NEW]) == 0
+    assert main(["memory", "remove", folder, "unknown"]) == 0
+    assert "nothing to do" in capsys.readouterr().err
+    assert main(["memory", "weigh", folder, "--share", "3"]) != 0
+
+
+def test_points_with_unknown_labels_are_refused_with_their_line(model, tmp_path):
+    path = tmp_path / "points.jsonl"
+    write_points(path, {"text": "a", "labels": []}, {"text": "b", "labels": ["no such label"]})
+    with pytest.raises(DataError, match="no such label") as error:
+        read_memory_points(path, model.labels)
+    assert ":2" in str(error.value) or "line 2" in str(error.value)
+    write_points(path, {"text": 3, "labels": []})
+    with pytest.raises(DataError, match="a list of keys"):
+        read_memory_points(path, model.labels)
+
+
+def test_models_without_a_memory_refuse_by_name(tmp_path, capsys):
+    longtail.fit(["a b", "c d"] * 10, [["x"], ["y"]] * 10, "popular").save(tmp_path / "model")
+    assert main(["memory", "add", str(tmp_path / "model"), "--text", "a", "--label", "x"]) != 0
+    assert "popular" in capsys.readouterr().err
