@@ -7,7 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from longtail.scoring.contrast import Decoupled, SupCon, Triplet, log_sums  # noqa: E402
+from longtail.scoring.contrast import Decoupled, Summed, SupCon, Triplet, log_sums  # noqa: E402
+from longtail.scoring.losses import BCE  # noqa: E402
 from longtail.scoring.targets import Truth  # noqa: E402
 
 
@@ -120,3 +121,18 @@ def test_turned_losses_compare_labels_with_queries(case):
     there = Decoupled().of_all(torch.tensor(logits).T, pairs_of(Y).turned(), pairs_of(ignored).turned())
     back = Decoupled().of_all(torch.tensor(logits.T), pairs_of(Y.T), pairs_of(ignored.T))
     assert float(there) == pytest.approx(float(back), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", [SupCon(), Decoupled(), Decoupled(normalised=False), Summed(Decoupled(), BCE(), 0.5)])
+@pytest.mark.parametrize("forth", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("scale", [1, 40])  # with 40, powers of rows and columns cannot be shared
+def test_both_ways_is_one_way_and_the_other(case, loss, forth, scale):
+    logits, Y, ignored = case
+    x = torch.tensor(logits * scale, dtype=torch.float32, requires_grad=True)
+    y = x.detach().clone().requires_grad_()
+    there = loss.of_all(x, pairs_of(Y), pairs_of(ignored))
+    back = loss.of_all(x.T, pairs_of(Y.T), pairs_of(ignored.T))
+    wanted, found = forth * there + (1 - forth) * back, loss.both_ways(y, pairs_of(Y), pairs_of(ignored), forth)
+    assert float(found) == pytest.approx(float(wanted), rel=1e-5, abs=1e-6)
+    (grad,), (own,) = torch.autograd.grad(wanted, x), torch.autograd.grad(found, y)
+    assert torch.allclose(own, grad, atol=1e-5, rtol=1e-4)

@@ -107,7 +107,10 @@ def test_a_corpus_that_is_not_there_is_an_error_of_bench(capsys: Capture) -> Non
 
 
 def start(data: Path, *more: object) -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "longtail", *map(str, grid(data, *more))]
+    # a job in the background of a shell ignores Ctrl-C and hands that down, so the default is put back first
+    listens = "import signal, sys, runpy; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    program = listens + "runpy.run_module('longtail', run_name='__main__', alter_sys=True)"
+    words = [sys.executable, "-c", program, *map(str, grid(data, *more))]
     return subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
 
 

@@ -19,8 +19,7 @@ from longtail.encoders.export import Exported
 from longtail.encoders.held import Held
 from longtail.encoders.table import Table
 from longtail.scoring.chunked import ChunkedLoss
-from longtail.scoring.contrast import PoolLoss
-from longtail.scoring.losses import Loss
+from longtail.scoring.losses import PoolLoss
 from longtail.scoring.points import Points
 from longtail.scoring.targets import Targets, Truth
 from longtail.train.learner import Figures, Learner
@@ -60,7 +59,7 @@ class Comparison:
     loss has no way back: `forth` must be 1.
     """
 
-    loss: PoolLoss | Loss | ChunkedLoss
+    loss: PoolLoss | ChunkedLoss
     weight: float = 1.0
     forth: float = 0.5
     temperature: float = 0.05
@@ -73,13 +72,7 @@ class Comparison:
         if isinstance(self.loss, ChunkedLoss):
             return self.weight * self.loss.of_vectors(queries, labels, truth, ignored, self.temperature)
         logits = (queries / self.temperature) @ labels.T  # (B, P)
-        loss = torch.zeros((), device=logits.device)
-        if self.forth > 0:
-            loss = loss + self.forth * self.loss.of_all(logits, truth, ignored)
-        if self.forth < 1:
-            turned = None if ignored is None else ignored.turned()
-            loss = loss + (1 - self.forth) * self.loss.of_all(logits.T, truth.turned(), turned)
-        return self.weight * loss
+        return self.weight * self.loss.both_ways(logits, truth, ignored, self.forth)
 
     def pairs(self, pool: Pool) -> tuple[Truth, Truth | None]:
         """The pairs that count as true, and those that are left out."""

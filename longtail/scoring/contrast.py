@@ -18,23 +18,16 @@ decoupled softmax), Dahiya et al. 2023 (NGAME), and paper 001, chapter 2.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from longtail.scoring.losses import Loss
+from longtail.scoring.losses import PoolLoss
 from longtail.scoring.targets import Truth
-
-
-class PoolLoss(ABC):
-    """Base class of the losses above."""
-
-    @abstractmethod
-    def of_all(self, logits: Tensor, truth: Truth, ignored: Truth | None = None) -> Tensor:
-        """The loss, a scalar, of logits (B, P); `truth` and `ignored` are pairs of the same shape."""
 
 
 class Averaged(NamedTuple):
@@ -56,42 +49,78 @@ class Averaged(NamedTuple):
         return (weights * losses).sum() / queries
 
 
-class SupCon(PoolLoss):
-    """−log of the softmax over the whole pool, at each true label."""
+class SoftmaxLoss(PoolLoss):
+    """Base class of losses that compare a true pair with a sum over its row: −ln of some softmax.
 
-    def __init__(self, normalised: bool = True):
-        self.averaged = Averaged(normalised)
-
-    def of_all(self, logits: Tensor, truth: Truth, ignored: Truth | None = None) -> Tensor:
-        logits, truth = logits.float(), counted_truth(truth, ignored)
-        totals = log_sums(logits, *([] if ignored is None else [ignored]))  # (B,)
-        return self.averaged(totals[truth.rows] - logits[truth.rows, truth.labels], truth)
-
-
-class Decoupled(PoolLoss):
-    """−log of the softmax over one true label and all that are not true.
-
-    With N_i = Σ_{l ∉ P_i} e^{s_il}, this is ln(1 + e^{ln N_i − s_ip}).
+    A subclass says which pairs the sum leaves out, and what the loss of a pair is.
     """
 
     def __init__(self, normalised: bool = True):
         self.averaged = Averaged(normalised)
 
+    @abstractmethod
+    def left_out(self, truth: Truth, ignored: Truth | None) -> list[Truth]:
+        """The pairs that are not in the sums."""
+
+    @abstractmethod
+    def of_pairs(self, sums: Tensor, scores: Tensor) -> Tensor:
+        """The losses (n,) of pairs with these scores (n,) and ln of the sums of their rows (n,)."""
+
     def of_all(self, logits: Tensor, truth: Truth, ignored: Truth | None = None) -> Tensor:
-        logits, left_out = logits.float(), [truth] if ignored is None else [truth, ignored]
-        negatives = log_sums(logits, *left_out)  # ln N (B,)
-        truth = counted_truth(truth, ignored)
-        return self.averaged(functional.softplus(negatives[truth.rows] - logits[truth.rows, truth.labels]), truth)
+        logits, counted = logits.float(), counted_truth(truth, ignored)
+        sums = log_sums(logits, *self.left_out(truth, ignored))  # (B,)
+        return self.averaged(self.of_pairs(sums[counted.rows], logits[counted.rows, counted.labels]), counted)
+
+    def both_ways(self, logits: Tensor, truth: Truth, ignored: Truth | None, forth: float) -> Tensor:
+        """The same value as the base class, with one exponential of each logit in place of two."""
+        logits = logits.float()
+        least, largest = logits.detach().aminmax()
+        if forth in (0.0, 1.0) or largest - least > SPREAD:
+            return super().both_ways(logits, truth, ignored, forth)
+        counted = counted_truth(truth, ignored)
+        omitted = pairs_of(self.left_out(truth, ignored), logits)
+        across, down, scores = SumsBothWays.apply(logits, largest, *omitted, counted.rows, counted.labels)  # type: ignore[no-untyped-call]
+        there = self.averaged(self.of_pairs(across[counted.rows], scores), counted)
+        swapped = Truth(counted.labels, counted.rows, counted.values, (logits.shape[1], logits.shape[0]))
+        back = self.averaged(self.of_pairs(down[counted.labels], scores), swapped)
+        return forth * there + (1 - forth) * back
+
+
+class SupCon(SoftmaxLoss):
+    """−log of the softmax over the whole pool, at each true label."""
+
+    def left_out(self, truth: Truth, ignored: Truth | None) -> list[Truth]:
+        return [] if ignored is None else [ignored]
+
+    def of_pairs(self, sums: Tensor, scores: Tensor) -> Tensor:
+        return sums - scores
+
+
+class Decoupled(SoftmaxLoss):
+    """−log of the softmax over one true label and all that are not true.
+
+    With N_i = Σ_{l ∉ P_i} e^{s_il}, this is ln(1 + e^{ln N_i − s_ip}).
+    """
+
+    def left_out(self, truth: Truth, ignored: Truth | None) -> list[Truth]:
+        return [truth] if ignored is None else [truth, ignored]
+
+    def of_pairs(self, sums: Tensor, scores: Tensor) -> Tensor:
+        return functional.softplus(sums - scores)
 
 
 class Summed(PoolLoss):
     """A loss and `weight` times another one, as UniDEC's decoupled softmax with binary cross-entropy beside it."""
 
-    def __init__(self, first: PoolLoss, second: PoolLoss | Loss, weight: float):
+    def __init__(self, first: PoolLoss, second: PoolLoss, weight: float):
         self.first, self.second, self.weight = first, second, weight
 
     def of_all(self, logits: Tensor, truth: Truth, ignored: Truth | None = None) -> Tensor:
         return self.first.of_all(logits, truth, ignored) + self.weight * self.second.of_all(logits, truth, ignored)
+
+    def both_ways(self, logits: Tensor, truth: Truth, ignored: Truth | None, forth: float) -> Tensor:
+        first, second = (loss.both_ways(logits, truth, ignored, forth) for loss in (self.first, self.second))
+        return first + self.weight * second
 
 
 class Triplet(PoolLoss):
@@ -143,10 +172,14 @@ def counted_truth(truth: Truth, ignored: Truth | None) -> Truth:
 
 def log_sums(logits: Tensor, *left_out: Truth) -> Tensor:
     """ln Σ_l e^{s_il} of each row (B,), without the pairs left out; −∞ for a row of which nothing is left."""
-    rows = torch.cat([pairs.rows for pairs in left_out]) if left_out else torch.zeros(0, dtype=torch.long)
-    labels = torch.cat([pairs.labels for pairs in left_out]) if left_out else torch.zeros(0, dtype=torch.long)
-    sums: Tensor = LogSums.apply(logits, rows.to(logits.device), labels.to(logits.device))  # type: ignore[no-untyped-call]
+    sums: Tensor = LogSums.apply(logits, *pairs_of(left_out, logits))  # type: ignore[no-untyped-call]
     return sums
+
+
+def pairs_of(truths: Sequence[Truth], like: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows and labels of the pairs of all these, on the device of `like`."""
+    none = torch.zeros(0, dtype=torch.long, device=like.device)
+    return torch.cat([none, *(own.rows for own in truths)]), torch.cat([none, *(own.labels for own in truths)])
 
 
 class LogSums(torch.autograd.Function):
@@ -174,4 +207,32 @@ class LogSums(torch.autograd.Function):
         return powers * scale[:, None], None, None
 
 
+class SumsBothWays(torch.autograd.Function):
+    """ln of the sums of e^logit over each row (B,) and each column (P,), and the logits of some pairs (n,).
+
+    All powers are relative to the largest logit, so that rows and columns share them: with logits that are cosines over
+    a temperature they stay far from what float32 cannot hold. The gradient is formed in one tensor.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, largest: Tensor, rows: Tensor, labels: Tensor, true_rows: Tensor, true_labels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        powers = (logits - largest).exp_()
+        powers[rows, labels] = 0
+        across, down = powers.sum(1), powers.sum(0)
+        ctx.save_for_backward(powers, across, down, true_rows, true_labels)
+        return across.log() + largest, down.log() + largest, logits[true_rows, true_labels]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        powers, across, down, true_rows, true_labels = ctx.saved_tensors
+        by_row = torch.where(across > 0, grads[0] / across, 0.0)
+        by_column = torch.where(down > 0, grads[1] / down, 0.0)
+        grad = (by_row[:, None] + by_column).mul_(powers)
+        grad.index_put_((true_rows, true_labels), grads[2], accumulate=True)
+        return grad, None, None, None, None, None
+
+
 LEAST = 1e-30  # sums of powers below this have lost their digits
+SPREAD = 60.0  # logits further apart than this have powers that float32 cannot add up beside each other

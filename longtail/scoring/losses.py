@@ -14,8 +14,26 @@ from longtail.scoring.targets import Truth
 BLOCK = 64  # points whose part of a sum fits into the cache
 
 
-class Loss(ABC):
-    """Base class of losses over a matrix of logits."""
+class PoolLoss(ABC):
+    """Base class of losses that compare a batch with labels that all its points share: all of a level, or a pool."""
+
+    @abstractmethod
+    def of_all(self, logits: Tensor, truth: Truth, ignored: Truth | None = None) -> Tensor:
+        """The loss, a scalar, of logits (B, P); `truth` and `ignored` are pairs of the same shape."""
+
+    def both_ways(self, logits: Tensor, truth: Truth, ignored: Truth | None, forth: float) -> Tensor:
+        """`forth` · (each point against all labels) + (1 − `forth`) · (each label against all points)."""
+        loss = torch.zeros((), device=logits.device)
+        if forth > 0:
+            loss = loss + forth * self.of_all(logits, truth, ignored)
+        if forth < 1:
+            turned = None if ignored is None else ignored.turned()
+            loss = loss + (1 - forth) * self.of_all(logits.T, truth.turned(), turned)
+        return loss
+
+
+class Loss(PoolLoss):
+    """Base class of losses that can also be taken of candidates, which are others for each point."""
 
     @abstractmethod
     def __call__(self, logits: Tensor, targets: Tensor, counted: Tensor) -> Tensor:
