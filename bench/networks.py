@@ -22,7 +22,7 @@ from longtail.report.markdown import table
 
 COLUMNS = ["system", "`augment`", "P@1 / 3 / 5", "PSP@1 / 3 / 5", "C@1 / 3 / 5", "bins 1 – 5, parts of P@5"]
 METHODS = ("none", "self", "gandalf", "gandalf-shrunk", "mixup", "label-mixup", "synonyms")  # in this order
-COSTS = ["shortlist recall", "minutes", "MB"]
+COSTS = ["shortlist recall", "of seen labels", "minutes", "MB"]
 
 
 def main(corpora: list[str]) -> None:
@@ -69,8 +69,10 @@ def figures(pool: Pool) -> list[str]:
     """The scores of an arm, then its shortlist recall, minutes and memory."""
     families = [" / ".join(f"{pool.figure(f'{family}@{k}'):.1f}" for k in (1, 3, 5)) for family in ("P", "PSP", "C")]
     bins = " ".join(f"{pool.figure(name):.1f}" for name in BINS)
-    recall, seconds, memory = (pool.mean(*key) for key in (["shortlist_recall"], ["seconds", "train"], ["peak_mb"]))
-    return [*families, bins, f"{recall or 0:.1f}", f"{(seconds or 0) / 60:.1f}", f"{memory or 0:,.0f}"]
+    recalls = [pool.mean(key) for key in ("shortlist_recall", "shortlist_recall_seen")]  # the second is in newer runs
+    seconds, memory = pool.mean("seconds", "train"), pool.mean("peak_mb")
+    shares = ["–" if recall is None else f"{recall:.1f}" for recall in recalls]
+    return [*families, bins, *shares, f"{(seconds or 0) / 60:.1f}", f"{memory or 0:,.0f}"]
 
 
 if __name__ == "__main__":

@@ -58,12 +58,20 @@ class CascadeModel(StoredModel):
             total = with_rows(total, wordless, self.labels.counts)
         return Ranking.from_csr(total, min(k, len(self.labels)), self.labels)
 
-    def shortlist_recall(self, data: Dataset) -> float:
-        """The share of the true pairs whose label any network scores at all."""
-        Y, rows = data.truth(), self.reader.read(data.texts)
+    def shortlist_recall(self, data: Dataset) -> dict[str, float]:
+        """The share of the true pairs whose label any network scores at all.
+
+        "all" is over all labels, "seen" over those with training examples; labels that only the data has are not found.
+        """
+        Y, rows = data.truth().astype(bool), self.reader.read(data.texts)
         scored = sum(network.scores(rows) for network in self.networks).astype(bool)
-        found = Y[:, : scored.shape[1]].astype(bool).multiply(scored)  # labels that only the data has are not found
-        return float(found.nnz / max(Y.nnz, 1))
+        own = Y[:, : scored.shape[1]]
+        true, found = pairs_of_each(own), pairs_of_each(own.multiply(scored))
+        seen = self.labels.counts > 0
+        return {
+            "all": float(found.sum() / max(Y.nnz, 1)),
+            "seen": float(found[seen].sum() / max(true[seen].sum(), 1)),
+        }
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Reader and networks."""
@@ -84,6 +92,11 @@ class CascadeModel(StoredModel):
         networks = [Network(arrays_under(f"net{i}", saved.arrays), m) for i, m in enumerate(saved.meta["networks"])]
         reader = reader_from_state(saved.arrays, saved.meta["reader"])
         return cls(saved.recipe, saved.labels, reader, networks, saved.about)
+
+
+def pairs_of_each(Y: sp.spmatrix) -> NDArray[np.intp]:
+    """The number of entries of each column."""
+    return np.bincount(Y.tocsr().indices, minlength=Y.shape[1])
 
 
 def with_rows(scores: sp.csr_matrix, rows: NDArray[np.intp], counts: NDArray[Any]) -> sp.csr_matrix:

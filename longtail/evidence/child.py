@@ -101,9 +101,15 @@ def figures(report: Report) -> dict[str, Any]:
 
 
 def shortlisted(model: Model, scored: Scored) -> dict[str, Any]:
-    """For models that score a shortlist of labels: the share of true labels on it, in percent."""
+    """For models that score a shortlist of labels: the share of true labels on it, in percent.
+
+    Also over labels with training examples alone, which a system can learn to put there.
+    """
     recall = getattr(model, "shortlist_recall", None)
-    return {} if recall is None else {"shortlist_recall": round(100 * recall(scored.data), DECIMALS)}
+    if recall is None:
+        return {}
+    found = {name: round(100 * share, DECIMALS) for name, share in recall(scored.data).items()}
+    return {"shortlist_recall": found["all"], "shortlist_recall_seen": found["seen"]}
 
 
 def curve(about: Mapping[str, Any]) -> dict[str, Any]:
