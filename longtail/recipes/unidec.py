@@ -32,7 +32,9 @@ class UniDEC(MinedRecipe):
     name = "unidec"
     title = "texts, label texts and classifiers in one space, trained together"
     paper = "UniDEC, Kharbanda et al. 2024"
-    presets: ClassVar[dict[str, dict[str, Any]]] = {"small": {**STATIC, "epochs": 6, "lr": 2e-3, "table_lr": 4e-3}}
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "small": {**STATIC, "epochs": 6, "lr": 2e-3, "table_lr": 4e-3, "positives": 4, "temperature": 0.04, "forth": 0.7}
+    }
 
     balance: float = param(
         0.5, "λ: weight of DE in the loss; CLF has the rest", at_least=0.0, at_most=1.0
