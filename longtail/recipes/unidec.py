@@ -33,7 +33,15 @@ class UniDEC(MinedRecipe):
     title = "texts, label texts and classifiers in one space, trained together"
     paper = "UniDEC, Kharbanda et al. 2024"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "small": {**STATIC, "epochs": 6, "lr": 2e-3, "table_lr": 4e-3, "positives": 4, "temperature": 0.04, "forth": 0.7}
+        "small": {
+            **STATIC,
+            "epochs": 6,
+            "lr": 2e-3,
+            "table_lr": 4e-3,
+            "positives": 4,
+            "temperature": 0.04,
+            "forth": 0.7,
+        }
     }
 
     balance: float = param(
