@@ -105,6 +105,33 @@ def test_no_run_is_made_twice(bench: Bench, monkeypatch: pytest.MonkeyPatch, cap
     bench.run("topics", beams(bench, 1, 10))
 
 
+def test_settings_that_act_after_training_share_one_training(
+    bench: Bench, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = {"reader": "words", "vectors": "learnt", "dimension": 8, "steps": 5, "epochs": 1}
+    systems = [System.of("unidec", words | late, "small") for late in ({}, {"share": 0.0}, {"share": 1.0})]
+    trials = bench.trials("topics", systems, [0])
+    assert len({trial.id for trial in trials}) == 3
+    trained = []
+    monkeypatch.setattr("longtail.evidence.bench.execute", lambda *a: (trained.append(len(a[0])), execute(*a))[1])
+    bench.run("topics", trials)
+    assert trained == [3]
+    records = lines(bench)
+    assert [record["id"] for record in records] == [trial.id for trial in trials]
+    assert len({record["seconds"]["train"] for record in records}) == 1
+    for record, share in zip(records[1:], (0.0, 1.0), strict=True):  # as a training with this share gives
+        alone = longtail.recipe("unidec", preset="small", **words, share=share).fit(
+            corpus, longtail.Run(seed=0, threads=1)
+        )
+        assert score(alone, corpus, "test").report().scores["P@1"] == pytest.approx(record["scores"]["P@1"], abs=1e-3)
+
+
+def test_a_setting_of_the_training_cannot_be_changed_afterwards(corpus: Corpus) -> None:
+    model = longtail.recipe("popular").fit(corpus)
+    with pytest.raises(longtail.LongtailError, match="beam of recipe 'popular' needs a training"):
+        model.with_settings(beam=1)
+
+
 def test_a_failed_run_is_recorded_and_left_alone_until_asked(bench: Bench, tmp_path: Path) -> None:
     system = System.of("xr-linear", {"hierarchy": str(tmp_path / "no-such-file.tsv")})
     trials = bench.trials("topics", [system], [0])
@@ -124,7 +151,7 @@ def test_a_run_that_kills_itself_is_recorded_as_killed(bench: Bench, monkeypatch
     # the first thing a run writes is its predictions: there the process ends as the system ends one without memory
     monkeypatch.setenv("LONGTAIL_STORE_KILL_AT", "1")
     (trial,) = beams(bench, 1)
-    record = execute(trial, bench.corpora.place("topics"), bench.how)
+    (record,) = execute([trial], bench.corpora.place("topics"), bench.how)
     assert record["status"] == "killed"
     assert record["error"].startswith("ended by SIGKILL")
     assert "scores" not in record
@@ -132,26 +159,26 @@ def test_a_run_that_kills_itself_is_recorded_as_killed(bench: Bench, monkeypatch
 
 
 @pytest.fixture(scope="module")
-def slow() -> tuple[Trial, Path]:
+def slow() -> tuple[list[Trial], Path]:
     """A run that takes minutes."""
     corpora = Corpora()
     digest = corpora.get("debian-related").digest
     system = System.of("xr-linear", {"trees": 100})
-    return Trial.of("debian-related", digest, system, 0), corpora.place("debian-related")
+    return [Trial.of("debian-related", digest, system, 0)], corpora.place("debian-related")
 
 
-def test_a_run_killed_from_outside_is_recorded_as_killed(slow: tuple[Trial, Path]) -> None:
+def test_a_run_killed_from_outside_is_recorded_as_killed(slow: tuple[list[Trial], Path]) -> None:
     def kill_soon(pid: int) -> None:
         threading.Timer(1.5, os.kill, (pid, signal.SIGKILL)).start()
 
-    record = execute(*slow, How(started=kill_soon))
+    (record,) = execute(*slow, How(started=kill_soon))
     assert record["status"] == "killed"
     assert record["seconds"]["wall"] > 1
 
 
-def test_a_run_that_takes_too_long_is_stopped_and_recorded(slow: tuple[Trial, Path]) -> None:
+def test_a_run_that_takes_too_long_is_stopped_and_recorded(slow: tuple[list[Trial], Path]) -> None:
     started: list[int] = []
-    record = execute(*slow, How(timeout=1.0, started=started.append))
+    (record,) = execute(*slow, How(timeout=1.0, started=started.append))
     assert record["status"] == "timed-out"
     assert record["error"] == "stopped after 1 s"
     assert not alive(started[0])
@@ -164,12 +191,12 @@ from longtail.evidence.corpora import Corpora
 from longtail.evidence.process import How, execute
 from longtail.evidence.trials import System, Trial
 trial = Trial.of("debian-related", sys.argv[1], System.of("xr-linear", {"trees": 100}), 0)
-execute(trial, Corpora().place("debian-related"), How(started=lambda pid: print(pid, flush=True)))
+execute([trial], Corpora().place("debian-related"), How(started=lambda pid: print(pid, flush=True)))
 """
 
 
-def test_a_run_does_not_outlive_the_bench(slow: tuple[Trial, Path]) -> None:
-    parent = subprocess.Popen([sys.executable, "-c", ORPHAN, slow[0].digest], stdout=subprocess.PIPE, text=True)
+def test_a_run_does_not_outlive_the_bench(slow: tuple[list[Trial], Path]) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", ORPHAN, slow[0][0].digest], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
     time.sleep(2.0)
@@ -199,7 +226,7 @@ def test_a_corpus_without_test_is_refused(tmp_path: Path) -> None:
 
 def test_a_corpus_that_changes_meanwhile_is_not_measured(bench: Bench, place: Path) -> None:
     trial = Trial.of("topics", "another digest", System.of("popular"), 0)
-    record = execute(trial, place, bench.how)
+    (record,) = execute([trial], place, bench.how)
     assert record["status"] == "failed"
     assert "has changed" in record["error"]
 

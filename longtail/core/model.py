@@ -145,6 +145,15 @@ class Model(ABC):
             f"recipe {self.recipe.name!r} cannot change its labels; train it again. Recipes that can: {can}"
         )
 
+    def with_settings(self, **settings: Any) -> Model:
+        """A copy of this model with other values of `recipe.settings_after_training()`; without any, the model itself.
+
+        Raises an `UnsupportedError` that names a setting which needs a training.
+        """
+        if settings:
+            raise UnsupportedError(f"{min(settings)} of recipe {self.recipe.name!r} needs a training")
+        return self
+
     def embed(self, x: Any, head: str | None = None) -> NDArray[np.float32]:
         """The vectors (N, ·) of N texts; `head` is "de", "clf" or "both".
 

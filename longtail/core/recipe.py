@@ -53,6 +53,13 @@ class Recipe(Parameters):
         """Train on `corpus.train`; the validation part is used for choices, test is never read."""
         raise UnsupportedError(f"{self.kind} cannot be trained")
 
+    def settings_after_training(self) -> frozenset[str]:
+        """Settings that change how a trained model predicts and nothing of its training.
+
+        `Model.with_settings` gives a trained model other values of them; the bench then trains once for all values.
+        """
+        return frozenset()
+
     @classmethod
     def model_class(cls) -> type[Model]:
         """The class of the models this recipe trains; it opens a saved one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from longtail.core.defaults import HEADS
 from longtail.core.editing import about_edit, check_edit
-from longtail.core.errors import ParameterError, nearest
+from longtail.core.errors import ParameterError, UnsupportedError, nearest
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs
 from longtail.core.ranking import Ranking
@@ -193,6 +194,19 @@ class DualModel(StoredModel):
         edited.labels, edited.vectors, edited.index = labels, vectors, index
         edited.about = about_edit(self.about, self.labels, labels)
         return edited
+
+    def with_settings(self, **settings: Any) -> DualModel:
+        """A copy with another `share` of the classifiers, or another share of labels beside the memory."""
+        if trained := sorted(settings.keys() - self.recipe.settings_after_training()):
+            raise UnsupportedError(f"{trained[0]} of recipe {self.recipe.name!r} needs a training")
+        model = copy.copy(self)
+        model.recipe = replace(self.recipe, **settings)
+        if "share" in settings:
+            model.share = float(settings["share"])
+            model.__dict__.pop("index", None)  # made for the vectors of the share before
+        if "memory_share" in settings:
+            model.lookup = self.lookup._replace(share=float(settings["memory_share"]))
+        return model
 
     def changed_to(self, memory: Memory | None, lookup: Lookup | None = None) -> DualModel:
         """A copy of this model with another memory, or one that counts differently."""

@@ -77,6 +77,12 @@ class DualRecipe(TextNetworkRecipe):
     memory_temperature: float | None = param(None, "τ of a lookup in the memory", above=0.0)
     memory_neighbours: int | None = param(None, "b: labels and points that a lookup reads", at_least=1)
 
+    def settings_after_training(self) -> frozenset[str]:
+        """How heads and memory are weighed, unless training or a decision looks at scores on the validation part."""
+        if self.patience is not None or self.decides:
+            return frozenset()
+        return frozenset({"share", "memory_share"} if self.memory else {"share"})
+
     @classmethod
     def model_class(cls) -> type[Model]:
         """Dual encoders are saved as, and opened by, DualModel."""

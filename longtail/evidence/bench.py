@@ -73,16 +73,18 @@ class Bench:
         began, total, done, wait = time.monotonic(), len(open_), 0, False
         while open_:
             busy = []
-            for trial in open_:
-                with claimed(trial.id, wait) as ours:
+            for group in sharing(open_):
+                with claimed(group[0].training.id, wait) as ours:
                     if not ours:
-                        busy.append(trial)
+                        busy += group
                         continue
-                    done += 1
-                    if not wanted(trial):  # another bench has made it in the meantime
-                        continue
-                    log.info("run %d of %d%s: %s", done, total, time_left(began, done - 1, total), trial)
-                    take(trial, execute(trial, self.corpora.place(name), self.how))
+                    left = [trial for trial in group if wanted(trial)]  # another bench may have made some meanwhile
+                    for number, trial in enumerate(left, done + len(group) - len(left) + 1):
+                        log.info("run %d of %d%s: %s", number, total, time_left(began, done, total), trial)
+                    records = execute(left, self.corpora.place(name), self.how) if left else []
+                    for trial, record in zip(left, records, strict=True):
+                        take(trial, record)
+                    done += len(group)
             if busy and not wait:
                 log.info("waiting for %d run(s) that another bench is making", len(busy))
             open_, wait = busy, True
@@ -100,9 +102,17 @@ class Bench:
             self.results.add(trial.corpus, record)
 
 
+def sharing(trials: Sequence[Trial]) -> list[list[Trial]]:
+    """Runs grouped by their training: what differs only in settings that act afterwards is trained once."""
+    groups: dict[str, list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(trial.training.id, []).append(trial)
+    return list(groups.values())
+
+
 @contextmanager
 def claimed(id: str, wait: bool) -> Iterator[bool]:
-    """Lock a run for the block; False if another bench is making it. With `wait`, wait a moment for that bench."""
+    """Lock a training for the block; False if another bench is making it. With `wait`, wait a moment for that bench."""
     folder = cache_folder() / LOCKS / id
     with ExitStack() as stack:
         try:

@@ -23,8 +23,9 @@ import orjson
 from longtail._native import set_threads
 from longtail.core.errors import DataError, LongtailError
 from longtail.core.model import Model
-from longtail.core.recipe import recipe
+from longtail.core.recipe import Recipe, recipe
 from longtail.core.run import Run
+from longtail.data.corpus import Corpus
 from longtail.data.read import read
 from longtail.evidence.machine import peak_bytes
 from longtail.evidence.predictions import keep_predictions
@@ -60,7 +61,7 @@ def end_with_parent() -> None:
 
 
 def measure(job: dict[str, Any]) -> dict[str, Any]:
-    """Read, train, predict and score; returns the figures for a line of the results."""
+    """Read, train once, then predict and score for each of the runs; returns the figures for their lines."""
     set_threads(job["threads"])
     began = time.perf_counter()
     corpus = read(job["place"], **job["options"])
@@ -72,20 +73,25 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     run = Run(seed=job["seed"], threads=job["threads"])
     model = recipe(job["recipe"], **job["settings"]).fit(replace(corpus, test=None), run)
     trained = time.perf_counter()
+    seconds = {"read": round(was_read - began, 3), "train": round(trained - was_read, 3)}
+    return {"status": "done", "runs": [measured(model, corpus, run, job, seconds) for run in job["runs"]]}
+
+
+def measured(
+    model: Model, corpus: Corpus, run: dict[str, Any], job: dict[str, Any], seconds: dict[str, float]
+) -> dict[str, Any]:
+    """The figures of one run: the trained model with the settings that this run has after training."""
+    began = time.perf_counter()
+    model = model.with_settings(**run["settings"])
     scored = score(model, corpus, "test")
-    predicted = time.perf_counter()
-    keep_predictions(job["id"], scored)
+    predicted = time.perf_counter() - began
+    keep_predictions(run["id"], scored)
     return {
-        "status": "done",
-        "seconds": {
-            "read": round(was_read - began, 3),
-            "train": round(trained - was_read, 3),
-            "predict": round(predicted - trained, 3),
-        },
+        "seconds": seconds | {"predict": round(predicted, 3)},
         **figures(scored.report()),
         **shortlisted(model, scored),
         **curve(model.about),
-        **chosen(model, job),
+        **chosen(model, recipe(job["recipe"], **job["settings"] | run["settings"])),
     }
 
 
@@ -129,9 +135,9 @@ def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: round(value, DECIMALS) if isinstance(value, float) else value for name, value in values.items()}
 
 
-def chosen(model: Model, job: dict[str, Any]) -> dict[str, Any]:
+def chosen(model: Model, asked: Recipe) -> dict[str, Any]:
     """The recipe and settings that a recipe such as `auto` has chosen; empty if they are the requested ones."""
-    made, asked = model.recipe, recipe(job["recipe"], **job["settings"])
+    made = model.recipe
     if (made.name, made.changed()) == (asked.name, asked.changed()):
         return {}
     return {"chosen": {"recipe": made.name, "settings": made.changed()}}

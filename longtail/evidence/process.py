@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,17 +33,20 @@ class How:
     started: Callable[[int], None] | None = None  # called with the id of each process
 
 
-def execute(trial: Trial, place: Path, how: How) -> dict[str, Any]:
-    """Make a run; returns the line for the results, whether the run succeeded, failed, was killed or took too long."""
-    began = time.perf_counter()
+def execute(trials: Sequence[Trial], place: Path, how: How) -> list[dict[str, Any]]:
+    """Make runs that share one training (`Trial.training`): a line for the results of each.
+
+    There are lines whether the training succeeded, failed, was killed or took too long.
+    """
+    began, training = time.perf_counter(), trials[0].training
     with tempfile.TemporaryDirectory(prefix="longtail-bench-") as folder:
         out, stderr = Path(folder) / "outcome.json", Path(folder) / "stderr"
         job = {
-            "id": trial.id,
-            "digest": trial.digest,
-            "recipe": trial.system.recipe,
-            "settings": trial.system.given,
-            "seed": trial.seed,
+            "runs": [{"id": trial.id, "settings": trial.after_training} for trial in trials],
+            "digest": training.digest,
+            "recipe": training.system.recipe,
+            "settings": training.system.given,
+            "seed": training.seed,
             "threads": how.threads,
             "place": str(place.absolute()),
             "options": dict(how.options),
@@ -52,10 +55,14 @@ def execute(trial: Trial, place: Path, how: How) -> dict[str, Any]:
         outcome = _outcome(_run(job, stderr, how), out, stderr)
     if "error" in outcome:
         outcome["error"] = without_places(outcome["error"])
-    outcome.setdefault("seconds", {})
-    outcome["seconds"]["wall"] = round(time.perf_counter() - began, 3)
+    wall = {"wall": round(time.perf_counter() - began, 3)}
     finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return trial.record() | outcome | {"versions": versions(), "machine": machine(how.threads), "finished": finished}
+    made = {"versions": versions(), "machine": machine(how.threads), "finished": finished}
+    each = outcome.pop("runs", [{}] * len(trials))  # none if the process did not get so far
+    return [
+        trial.record() | outcome | own | made | {"seconds": own.get("seconds", {}) | wall}
+        for trial, own in zip(trials, each, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

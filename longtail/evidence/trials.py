@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,19 @@ class Trial:
                 "evaluation": EVALUATION,
             }
         )
+
+    @property
+    def after_training(self) -> dict[str, Any]:
+        """Those of its settings that change nothing of the training (`Recipe.settings_after_training`)."""
+        late = self.system.made().settings_after_training()
+        return {key: value for key, value in self.system.settings if key in late}
+
+    @property
+    def training(self) -> Trial:
+        """The run without those settings: runs that have it in common can share one training."""
+        late = self.after_training
+        kept = tuple((key, value) for key, value in self.system.settings if key not in late)
+        return Trial.of(self.corpus, self.digest, replace(self.system, settings=kept), self.seed) if late else self
 
     @property
     def name(self) -> str:
