@@ -13,7 +13,7 @@ from longtail.encoders.table import Table
 from longtail.encoders.transformer import TransformerEncoder
 from longtail.scoring.chunked import FullBCE, FullDecoupled
 from longtail.scoring.contrast import Decoupled, Summed, SupCon, Triplet
-from longtail.scoring.losses import BCE
+from longtail.scoring.losses import BCE, PoolLoss
 from longtail.scoring.points import Points
 from longtail.search.mining import nearest_negatives
 from longtail.train.phase import Group, Phase, Refresh, Structure
@@ -37,6 +37,7 @@ __all__ = [
     "Head",
     "Phase",
     "Points",
+    "PoolLoss",
     "Refresh",
     "Shuffled",
     "Specials",

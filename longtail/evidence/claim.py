@@ -51,6 +51,11 @@ class Part:
     margin: float = 0.5
 
 
+def ahead_of(better: Arm, worse: Arm, *metrics: str) -> Part:
+    """The comparison that says: the first arm is ahead of the second on these metrics."""
+    return Part("ahead", f"{better.title} over {worse.title}", (better, worse), metrics)
+
+
 @dataclass(frozen=True)
 class Claim:
     """A claim of a paper; `paper` names its table or figure.

@@ -6,7 +6,7 @@ longtail train DATA --recipe unidec --preset small --out MODEL
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from longtail.core.lazy import Lazy
 from longtail.core.parameters import param
@@ -49,6 +49,7 @@ class UniDEC(MinedRecipe):
     )  # paper: .3–.5
     forth: float = param(0.5, "weight of queries → labels; labels → queries has the rest", at_least=0.0, at_most=1.0)
     extra_positives: int = param(0, "true labels more for the classifiers' pool", at_least=0)  # β_C; paper's variant: 6
+    table_loss: Literal["decoupled", "bce"] = param("decoupled", "loss of the classifiers")
     bce: float = param(0.0, "weight of binary cross-entropy beside the classifiers' softmax", at_least=0.0)
     table_lr: float = param(1e-3, "learning rate of the classifiers", above=0.0)  # paper: 1e-3
     schedule: Schedule = param("cosine", "how learning rates change")  # noqa: RUF009  # paper: cosine
@@ -60,10 +61,15 @@ class UniDEC(MinedRecipe):
         D = encoder.widths["text"]
         g1, g2 = parts.Head(D, D, "tanh", self.head_dropout), parts.Head(D, D, "none", self.head_dropout)
         L_D = parts.Comparison(parts.Decoupled(), self.balance, self.forth, self.temperature)
-        classifying = parts.Summed(parts.Decoupled(), parts.BCE(), self.bce) if self.bce else parts.Decoupled()
-        L_C = parts.Comparison(classifying, 1 - self.balance, self.forth, self.temperature)
+        L_C = parts.Comparison(self.classifying(), 1 - self.balance, self.forth, self.temperature)
         draws = parts.Draws(self.positives, self.negatives, self.extra_positives)
         return parts.Dual(read, encoder, (g1, g2), (L_D, L_C), self.phases(), draws, seed, about)
+
+    def classifying(self) -> parts.PoolLoss:
+        """The loss of the classifiers: the paper's, or the variants of its Table 2.4 with binary cross-entropy."""
+        if self.table_loss == "bce":
+            return parts.BCE()
+        return parts.Summed(parts.Decoupled(), parts.BCE(), self.bce) if self.bce else parts.Decoupled()
 
     def phases(self) -> list[parts.Phase]:
         """One phase: both heads in every step, negatives and clusters renewed every few epochs."""
