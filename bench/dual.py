@@ -7,7 +7,8 @@ Each part runs in a process of its own, in which BLAS has as many threads as eve
 - step: `unidec` with a transformer on debian-related: documents a second of the training loop, and of nothing but
   forward and backward of transformers' own model on the same texts and label texts, which are in memory as tokens. Both
   take turns; medians. Once the bare model has the chunks that the encoder makes (the bar: the loop reaches 85 % of it),
-  once all texts in one chunk and all labels in another, padded to the longest, as a plain script has it.
+  once all texts in one chunk and all labels in another, padded to the longest, as a plain script has it. The bare
+  model's gradient of word vectors is sparse, as the loop's is: a dense one takes so long that it would flatter the loop.
 - static: `unidec --preset small`: documents a second, and the parts of a step, by timers around the calls.
 - mining: negatives of N points among L labels, against what Faiss's examples do, exact and with lists. These leave no
   true labels out.
@@ -133,13 +134,17 @@ def in_chunks(texts: Chunk, places: int | None) -> Iterator[Chunk]:
 
 
 def bare_model(layers: int | None) -> torch.nn.Module:
-    """The library's own model, without the layer on its first token, which nothing here reads."""
+    """The library's own model, without the layer on its first token, which nothing here reads.
+
+    Gradients of word vectors are sparse, as the loop's are.
+    """
     from transformers import AutoModel
 
     kept = {} if layers is None else {"num_hidden_layers": layers}
     with quiet():
         model: Any = AutoModel.from_pretrained(encoder_files(None, "this script").folder, **kept)
     model.pooler = None
+    model.get_input_embeddings().sparse = True
     return model.train()
 
 
