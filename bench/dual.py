@@ -8,7 +8,7 @@ Each part runs in a process of its own, in which BLAS has as many threads as eve
   forward and backward of transformers' own model on the same texts and label texts, which are in memory as tokens. Both
   take turns; medians. Once the bare model has the chunks that the encoder makes (the bar: the loop reaches 85 % of it),
   once all texts in one chunk and all labels in another, padded to the longest, as a plain script has it. The bare
-  model's gradient of word vectors is sparse, as the loop's is: a dense one takes so long that it would flatter the loop.
+  model's gradient of word vectors is sparse, as the loop's is: a dense one takes long, and would flatter the loop.
 - static: `unidec --preset small`: documents a second, and the parts of a step, by timers around the calls.
 - mining: negatives of N points among L labels, against what Faiss's examples do, exact and with lists. These leave no
   true labels out.
