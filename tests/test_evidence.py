@@ -346,7 +346,8 @@ def test_both_sides_of_a_claim_about_networks_take_the_same_steps_of_the_same_ba
         systems = [arm.system for claim in CLAIMS for arm in claim.on(corpus).arms if arm.system.preset is not None]
         networks = [system.made() for system in systems if system.lacks is None]
         taken = {(made.name, made.steps, made.batch) for made in networks}  # type: ignore[attr-defined]
-        assert len(taken) == len({made.name for made in networks}) == 6
+        assert len(taken) == len({made.name for made in networks})
+        assert {"decaf", "astec", "renee", "unidec", "depsl", "ngame", "siamesexml"} <= {made.name for made in networks}
         assert all(made.steps is not None for made in networks)  # type: ignore[attr-defined]
 
 
