@@ -404,6 +404,30 @@ def test_how_much_of_the_truth_is_scored(trained: tuple[Any, Any, Any], corpus: 
     assert found["seen"] == pytest.approx((true & scored)[:, seen].sum() / true[:, seen].sum())
 
 
+def test_prediction_looks_into_more_clusters_than_training(
+    trained: tuple[Any, Any, Any], corpus: Corpus, tmp_path: Path
+) -> None:
+    model, L = trained[0], len(corpus.labels)
+    assert corpus.test is not None
+    if model.recipe.name == "astec":  # it searches labels, not clusters
+        with pytest.raises(longtail.LongtailError, match="breadth of recipe 'astec' needs a training"):
+            model.with_settings(breadth=2.0)
+        return
+    own, wide = model.predict(corpus.test.texts, L), model.with_settings(breadth=1e6)
+    wide.save(tmp_path / "wide")
+    found = longtail.load(tmp_path / "wide").predict(corpus.test.texts, L)
+    assert (found.indices >= 0).all()  # all clusters: all labels
+    assert wide.shortlist_recall(corpus.test)["all"] == 1
+    assert model.recipe.name == "eclare" or (own.indices < 0).any()  # a walk reaches beyond the clusters
+    narrow = wide.with_settings(breadth=1.0).predict(corpus.test.texts, L)
+    assert np.array_equal(narrow.scores, own.scores)
+    if model.recipe.name != "eclare":  # a walk spreads the scores of what was reached
+        for b, (labels, scores) in enumerate(zip(own.indices, own.scores, strict=True)):
+            known = dict(zip(found.indices[b].tolist(), found.scores[b].tolist(), strict=True))
+            kept = labels >= 0
+            np.testing.assert_allclose([known[label] for label in labels[kept].tolist()], scores[kept], rtol=1e-5)
+
+
 def test_beta_mixes_two_sides_found_once(corpus: Corpus) -> None:
     model, _, _ = fitted("astec", corpus, beta=0.3)
     assert corpus.test is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,8 @@ class CascadeModel(StoredModel):
         about: dict[str, Any] | None = None,
     ):
         super().__init__(recipe, labels, about)
-        self.reader, self.networks = reader, networks
+        breadth = getattr(recipe, "breadth", 1.0)  # systems without clusters have no such setting
+        self.reader, self.networks = reader, [network.widened(breadth) for network in networks]
 
     @property
     def accepts(self) -> str:
@@ -57,6 +59,12 @@ class CascadeModel(StoredModel):
         if len(wordless):
             total = with_rows(total, wordless, self.labels.counts)
         return Ranking.from_csr(total, min(k, len(self.labels)), self.labels)
+
+    def with_settings(self, **settings: Any) -> CascadeModel:
+        """A copy that looks into more or fewer clusters (`breadth`)."""
+        self.check_after_training(settings)
+        recipe = replace(self.recipe, **settings)
+        return type(self)(recipe, self.labels, self.reader, self.networks, self.about)
 
     def shortlist_recall(self, data: Dataset) -> dict[str, float]:
         """The share of the true pairs whose label any network scores at all.

@@ -61,6 +61,11 @@ class WithClusters:
 
     clusters: int | None = param(None, "clusters of labels (none: by labels_per_cluster)", at_least=1)
     labels_per_cluster: float = param(4.0, "labels in a cluster, about", at_least=1.0)
+    breadth: float = param(1.0, "clusters that prediction looks into, for each one of training", above=0.0)
+
+    def settings_after_training(self) -> frozenset[str]:
+        """How many clusters prediction looks into, unless scores on the validation part are looked at."""
+        return frozenset() if self.looks_at_scores else frozenset({"breadth"})  # type: ignore[attr-defined]
 
     def clustered(self, net: Cascade, Z: Any) -> Structure:
         """Balanced clusters of labels with vectors Z (L, d), as the structure of a phase."""

@@ -7,6 +7,8 @@ kinds, never by recipe.
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -81,6 +83,14 @@ class Network:
         """What `work` makes of the levels and the features of N texts, block by block."""
         for first in range(0, rows.shape[0], BLOCK):
             yield work(self.levels, self.encoder.features(rows[first : first + BLOCK]))
+
+    def widened(self, breadth: float) -> Network:
+        """A copy whose search keeps `breadth` times as many nodes of each level as training did; arrays are shared."""
+        network = copy.copy(self)
+        network.levels = [copy.copy(level) for level in self.levels]
+        for above, level, own in zip(self.levels, network.levels[1:], self.meta["levels"][1:], strict=False):
+            level.beam = min(math.ceil(own.get("beam", 0) * breadth), above.K)
+        return network
 
     def export(self) -> Exported:
         """The arrays and settings as they are to be saved: those of the join may have changed since training."""

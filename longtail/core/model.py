@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -150,9 +150,13 @@ class Model(ABC):
 
         Raises an `UnsupportedError` that names a setting which needs a training.
         """
-        if settings:
-            raise UnsupportedError(f"{min(settings)} of recipe {self.recipe.name!r} needs a training")
+        self.check_after_training(settings)
         return self
+
+    def check_after_training(self, settings: Iterable[str]) -> None:
+        """Refuse settings that need a training, by name."""
+        if trained := sorted(set(settings) - self.recipe.settings_after_training()):
+            raise UnsupportedError(f"{trained[0]} of recipe {self.recipe.name!r} needs a training")
 
     def embed(self, x: Any, head: str | None = None) -> NDArray[np.float32]:
         """The vectors (N, ·) of N texts; `head` is "de", "clf" or "both".

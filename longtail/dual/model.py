@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from longtail.core.defaults import HEADS
 from longtail.core.editing import about_edit, check_edit
-from longtail.core.errors import ParameterError, UnsupportedError, nearest
+from longtail.core.errors import ParameterError, nearest
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs
 from longtail.core.ranking import Ranking
@@ -197,8 +197,7 @@ class DualModel(StoredModel):
 
     def with_settings(self, **settings: Any) -> DualModel:
         """A copy with another `share` of the classifiers, or another share of labels beside the memory."""
-        if trained := sorted(settings.keys() - self.recipe.settings_after_training()):
-            raise UnsupportedError(f"{trained[0]} of recipe {self.recipe.name!r} needs a training")
+        self.check_after_training(settings)
         model = copy.copy(self)
         model.recipe = replace(self.recipe, **settings)
         if "share" in settings:

@@ -78,8 +78,8 @@ class DualRecipe(TextNetworkRecipe):
     memory_neighbours: int | None = param(None, "b: labels and points that a lookup reads", at_least=1)
 
     def settings_after_training(self) -> frozenset[str]:
-        """How heads and memory are weighed, unless training or a decision looks at scores on the validation part."""
-        if self.patience is not None or self.decides:
+        """How heads and memory are weighed, unless scores on the validation part are looked at."""
+        if self.looks_at_scores:
             return frozenset()
         return frozenset({"share", "memory_share"} if self.memory else {"share"})
 

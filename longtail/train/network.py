@@ -97,6 +97,11 @@ class NetworkRecipe(TrainedRecipe):
         """Whether the validation part is scored after every epoch of the last phase."""
         return self.curve or self.patience is not None
 
+    @property
+    def looks_at_scores(self) -> bool:
+        """Whether training or a decision depends on scores of the validation part."""
+        return self.patience is not None or self.decides
+
     def refits(self, held_out: float) -> bool:
         """On request; else of small corpora, but with patience the networks that were best there are kept."""
         return self.refit or (self.patience is None and super().refits(held_out))
