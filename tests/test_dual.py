@@ -1,5 +1,6 @@
 """The dual network: its loss against the spec's formulas, gradient caching, processes, and what its models do."""
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -222,10 +223,46 @@ def test_a_new_label_needs_no_training(model):
     edited = model.edit_labels(labels)
     assert edited.vectors.shape[0] == len(model.labels) + 1
     alone = model.encoder.vectors(model.reader.read(longtail.Texts.of(["lava crater eruption boat"])))
-    assert np.allclose(edited.vectors[-1], alone[0], atol=1e-6)
+    d = model.encoder.width
+    assert np.allclose(edited.vectors[-1, :d], alone[0, :d], atol=1e-6)
+    # the classifier: least squares from the labels' texts, written out
+    seen = model.labels.counts > 0
+    X = model.encoder.vectors(model.reader.read(model.labels.texts))[seen, d:].astype(np.float64)
+    Y = model.vectors[seen, d:].astype(np.float64)
+    pairs = np.array([(x - X.mean(0), y - Y.mean(0)) for x, y in zip(X, Y, strict=True)])
+    a = np.vdot(pairs[:, 0], pairs[:, 1]) / np.vdot(pairs[:, 0], pairs[:, 0])
+    assert a > 0
+    assert np.allclose(edited.vectors[-1, d:], Y.mean(0) + a * (alone[0, d:] - X.mean(0)), atol=1e-5)
     assert "volcano" in edited.predict(["lava crater eruption boat"], 1).keys()[0]
     back = edited.edit_labels(edited.labels.remove(["volcano"]))
     assert "volcano" not in back.predict(["lava crater eruption boat"], 7).keys()[0]
+
+
+def test_negatives_are_mined_by_the_search_that_was_asked_for(corpus, monkeypatch):
+    from longtail.dual import parts
+
+    asked, plain = [], parts.nearest_negatives
+
+    def exactly(*args, settings):
+        asked.append(settings)
+        return plain(*args)
+
+    monkeypatch.setattr(parts, "nearest_negatives", exactly)
+    recipe = longtail.recipe("unidec", **SETTINGS["unidec"], index="approximate", probes=3)
+    with contextlib.suppress(longtail.LongtailError):  # prediction needs a library that may not be installed
+        recipe.fit(corpus, Run(device="cpu"))
+    assert asked and {(found.index, found.probes) for found in asked} == {("approximate", 3)}
+
+
+def test_labels_added_again_score_as_trained_ones_do_on_average(model):
+    # a classifier that is the text itself would score higher: see DualModel.like_labels
+    labels, d = model.labels, model.encoder.width
+    known = np.flatnonzero(labels.counts > 0)
+    texts = [labels.texts[int(i)] for i in known]
+    edited = model.edit_labels(labels.add([f"again-{i}" for i in known], texts))
+    queries = model.encoder.vectors(model.reader.read(topic_corpus(200).train.texts))[:, d:]
+    trained, added = queries @ model.vectors[known, d:].T, queries @ edited.vectors[len(labels) :, d:].T
+    assert added.mean() == pytest.approx(trained.mean(), abs=1e-5)
 
 
 def test_heads_are_compared_on_the_validation_part():

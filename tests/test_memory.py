@@ -49,6 +49,18 @@ def test_a_lookup_is_its_formula():
     assert np.allclose(found, weights @ np.concatenate([0.7 * np.identity(L), 0.3 * Y]), atol=1e-5)
 
 
+def test_points_are_stored_as_labels_are(model):
+    assert model.memory.storage == model.recipe.storage == "int8"
+    rng = np.random.default_rng(1)
+    points, queries = (rng.normal(size=(n, 16)).astype(np.float32) for n in (200, 3))
+    Y, keys = sp.csr_matrix((200, 2), dtype=np.float32), keys_of(map(str, range(200)))
+    plain, coded = (Memory(points, Y, keys, storage) for storage in ("float32", "int8"))
+    assert coded.without(keys[:5])[0].with_points(points[:5], Y[:5], keys[:5]).of_labels(3).storage == "int8"
+    assert coded._index.codes is not None
+    for found, wanted in zip(coded.nearest(queries, 7), plain.nearest(queries, 7), strict=True):
+        assert np.allclose(found, wanted, atol=1e-6)
+
+
 def test_what_is_remembered_changes_what_is_found(model):
     before = model.predict([NEW], 3).keys()[0]
     other = next(key for key in model.labels.keys if key != before[0])

@@ -29,6 +29,7 @@ from longtail.search.memory import Lookup, Memory, keys_of
 from longtail.store import Saved, StoredModel
 
 BLOCK = 1024  # texts ranked at a time
+FITTED = 8192  # labels, at most, by which classifiers of new labels are fitted
 
 
 class Near(NamedTuple):
@@ -184,7 +185,7 @@ class DualModel(StoredModel):
         return {"de": slice(0, d), "clf": slice(d, 2 * d), "both": slice(0, 2 * d)}[head]
 
     def edit_labels(self, labels: Labels) -> DualModel:
-        """Without training: a new label is its text, and its classifier begins at its text too."""
+        """Without training: a new label is its text, and its classifier is guessed from its text (`like_labels`)."""
         check_edit(self.labels, labels)
         vectors, index, L = self.vectors, self.index, len(self.labels)
         if len(labels) > L and labels.texts is not None:
@@ -220,7 +221,8 @@ class DualModel(StoredModel):
         with the key of an earlier one takes its place.
         """
         vectors = self.encoder.vectors(self.reader.read(texts))[:, : self.encoder.width]
-        memory = self.memory or Memory(vectors[:0], sp.csr_matrix((0, len(self.labels)), dtype=np.float32), keys_of([]))
+        nothing = sp.csr_matrix((0, len(self.labels)), dtype=np.float32)
+        memory = self.memory or Memory(vectors[:0], nothing, keys_of([]), self.search.storage)
         return self.changed_to(memory.with_points(vectors, Y, keys_of(texts if keys is None else keys)))
 
     def forget(self, keys: Iterable[str]) -> tuple[DualModel, int]:
@@ -231,13 +233,25 @@ class DualModel(StoredModel):
         return self.changed_to(memory), count
 
     def like_labels(self, new: Floats) -> Floats:
-        """Vectors of new labels with classifiers as long as those of the labels there are; of unit length in most."""
+        """Vectors (n, d · heads) of new labels whose classifiers score as those of trained labels do on average.
+
+        The text of a label, Φ_C(z), is nearer to a query than its trained classifier Ψ is, which has learnt where the
+        label does not belong: new labels with their texts for classifiers would be suggested far too often. Ψ of a new
+        label is m + a·(Φ_C(z) − t), the least-squares fit of Ψ by Φ_C(z) over labels with examples, where m and t are
+        the means of both; it keeps expected scores right for queries of every kind.
+        """
         d = self.encoder.width
-        if len(self.encoder.heads) == 1 or self.encoder.heads[1].unit:
+        if len(self.encoder.heads) == 1 or self.labels.texts is None:
             return new
-        usual = np.median(np.linalg.norm(self.vectors[:, d:], axis=1))
-        own = np.linalg.norm(new[:, d:], axis=1, keepdims=True)
-        return np.concatenate([new[:, :d], new[:, d:] * (usual / np.maximum(own, 1e-12))], axis=1).astype(np.float32)
+        known = np.flatnonzero(self.labels.counts > 0)
+        if len(known) < 2:
+            return new
+        known = known[:: -(-len(known) // FITTED)]  # evenly through the label space
+        texts = self.encoder.vectors(self.reader.read(self.labels.texts.take(known)))[:, d:]  # Φ_C(z)
+        rows = np.asarray(self.vectors[known, d:])  # Ψ
+        t, m = texts.mean(axis=0), rows.mean(axis=0)
+        a = float(((texts - t) * (rows - m)).sum() / max(float(((texts - t) ** 2).sum()), 1e-12))
+        return np.concatenate([new[:, :d], m + max(a, 0.0) * (new[:, d:] - t)], axis=1).astype(np.float32)
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Reader, encoder, label vectors; and the index, unless it is quickly built from these."""
@@ -263,7 +277,8 @@ class DualModel(StoredModel):
         share, vectors = float(meta["share"]), arrays["vectors"]
         memory = lookup = None
         if "lookup" in meta:
-            memory, lookup = Memory.from_state(arrays_under("memory", arrays)), Lookup(**meta["lookup"])
+            memory = Memory.from_state(arrays_under("memory", arrays), search.storage)
+            lookup = Lookup(**meta["lookup"])
         found = reader, encoder, vectors, share, search, index, saved.about, memory, lookup
         return cls(saved.recipe, saved.labels, *found)
 

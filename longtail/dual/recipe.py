@@ -24,7 +24,7 @@ from longtail.data.dataset import Dataset
 from longtail.encoders.tfidf import smoothed_idf
 from longtail.metrics import depth, evaluate
 from longtail.scoring.recipe import TextNetworkRecipe
-from longtail.search.index import Index, SearchSettings
+from longtail.search.index import Index, SearchSettings, Storage
 from longtail.search.memory import Lookup, Memory, keys_of
 from longtail.train.validation import chosen_by
 
@@ -67,7 +67,7 @@ class DualRecipe(TextNetworkRecipe):
     share: float | None = param(None, "weight of classifiers in a score (none: chosen)", at_least=0.0, at_most=1.0)
 
     index: Literal["exact", "approximate"] = param_of(SearchSettings, "index")
-    storage: Literal["float32", "float16", "int8"] = param(
+    storage: Storage = param(  # noqa: RUF009
         "int8", "label vectors in memory; int8 is faster for single texts, without loss; float16 saves memory"
     )
     probes: int = param_of(SearchSettings, "probes")
@@ -154,7 +154,7 @@ class DualRecipe(TextNetworkRecipe):
         encoder, about = TextEncoder(*exported), dict(learners[0].about)
         memory = None
         if read.keys is not None:
-            memory = Memory(learners[0].text_vectors(learners[0].head(parts.DE)), read.Y, read.keys)
+            memory = Memory(learners[0].text_vectors(learners[0].head(parts.DE)), read.Y, read.keys, self.storage)
         model = DualModel(self, labels, read.reader, encoder, vectors, share, self.search_settings(), about=about)
         return model.changed_to(memory, self.lookups()[0])
 
@@ -206,7 +206,14 @@ class MinedRecipe(DualRecipe):
         if self.negatives:
             labels = net.label_vectors(net.head(parts.DE))  # Φ_D(z) (L, d)
             count = self.negatives * self.refresh
-            found["negatives"] = parts.nearest_negatives(texts, labels, count, net.data.Y, net.data.ignore)
+            found["negatives"] = parts.nearest_negatives(
+                texts,
+                labels,
+                count,
+                net.data.Y,
+                net.data.ignore,
+                settings=SearchSettings(index=self.index, probes=self.probes),
+            )
         if self.cluster_size is not None:
             found["clusters"] = parts.clusters_of(texts, self.cluster_size, net.seed)
         return found

@@ -18,6 +18,7 @@ from longtail.core.registry import Registry
 Floats = NDArray[np.float32]
 Arrays = dict[str, NDArray[Any]]
 Found = tuple[NDArray[np.int32], Floats]
+Storage = Literal["float32", "float16", "int8"]
 
 
 class Index(ABC):
@@ -100,7 +101,7 @@ class SearchSettings(Parameters):
 
     kind = "search"
     index: Literal["exact", "approximate"] = param("exact", "how nearest vectors are found")
-    storage: Literal["float32", "float16", "int8"] = param(
+    storage: Storage = param(  # noqa: RUF009
         "float32",
         "exact: float16 halves memory and rounds values; int8 adds 8-bit codes: single queries are faster, no loss",
     )

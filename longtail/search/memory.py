@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from longtail.core.errors import StoreError
 from longtail.search.exact import Exact
-from longtail.search.index import Floats
+from longtail.search.index import Floats, SearchSettings, Storage
 from longtail.store.parts import pack_csr, unpack_csr
 
 Keys = NDArray[np.uint64]
@@ -27,22 +28,25 @@ class Lookup(NamedTuple):
     neighbours: int  # b, of labels and of points each
 
 
+@dataclass(frozen=True)
 class Memory:
     """M points: vectors of their texts (M, d), their targets Y (M, L), and keys by which they are found again.
 
     Texts are not kept. A key is a hash: of the name that the point was given, or of its text. Memories never change:
-    `with_points` and `without` make new ones.
+    `with_points` and `without` make new ones. The search is exact; `storage` is that of `SearchSettings`.
     """
 
-    def __init__(self, vectors: Floats, Y: sp.csr_matrix, keys: Keys):
-        self.vectors, self.Y, self.keys = vectors, Y, keys
+    vectors: Floats
+    Y: sp.csr_matrix
+    keys: Keys
+    storage: Storage = "float32"
 
     def __len__(self) -> int:
         return len(self.keys)
 
     @functools.cached_property
     def _index(self) -> Exact:
-        return Exact(self.vectors)
+        return Exact.of(self.vectors, SearchSettings(storage=self.storage))
 
     def with_points(self, vectors: Floats, Y: sp.csr_matrix, keys: Keys) -> Memory:
         """With these points added; a point whose key is there already replaces it."""
@@ -50,19 +54,21 @@ class Memory:
         rows = len(vectors) - 1 - last
         kept = self.without(keys)[0]
         both = sp.vstack([kept.Y, Y[rows]], "csr")
-        return Memory(np.concatenate([kept.vectors, vectors[rows]]), both, np.concatenate([kept.keys, keys]))
+        both_vectors, both_keys = np.concatenate([kept.vectors, vectors[rows]]), np.concatenate([kept.keys, keys])
+        return replace(self, vectors=both_vectors, Y=both, keys=both_keys)
 
     def without(self, keys: Keys) -> tuple[Memory, int]:
         """Without the points that have one of these keys; and how many these were."""
         kept = ~np.isin(self.keys, keys)
         if kept.all():
             return self, 0
-        return Memory(self.vectors[kept], self.Y[kept], self.keys[kept]), int((~kept).sum())
+        memory = replace(self, vectors=self.vectors[kept], Y=self.Y[kept], keys=self.keys[kept])
+        return memory, int((~kept).sum())
 
     def of_labels(self, L: int) -> Memory:
         """The same over a label space that has grown to L labels."""
         arrays = (self.Y.data, self.Y.indices, self.Y.indptr)
-        return Memory(self.vectors, sp.csr_matrix(arrays, shape=(len(self), L)), self.keys)
+        return replace(self, Y=sp.csr_matrix(arrays, shape=(len(self), L)))
 
     def nearest(self, queries: Floats, count: int) -> tuple[NDArray[np.int32], Floats]:
         """The nearest points (B, count) of vectors (B, d), padded by −1, and their inner products."""
@@ -97,12 +103,12 @@ class Memory:
         return arrays | pack_csr("Y", self.Y)
 
     @classmethod
-    def from_state(cls, arrays: Mapping[str, NDArray[Any]]) -> Memory:
+    def from_state(cls, arrays: Mapping[str, NDArray[Any]], storage: Storage = "float32") -> Memory:
         """From `state`."""
         Y = unpack_csr("Y", arrays)
         if Y is None or "vectors" not in arrays or "keys" not in arrays or len(arrays["keys"]) != Y.shape[0]:
             raise StoreError("the memory of the model is damaged: arrays are missing; save the model again")
-        return cls(arrays["vectors"], Y, arrays["keys"])
+        return cls(arrays["vectors"], Y, arrays["keys"], storage)
 
 
 def keys_of(names: Iterable[str]) -> Keys:
