@@ -1,11 +1,14 @@
-"""The tables of docs/cascade.md: systems with networks on one or more corpora, from the results in `bench/results`.
+"""The tables of docs/cascade.md and docs/dual.md: networks on one or more corpora, from the results in `bench/results`.
 
-python bench/networks.py [CORPUS …]    # default: debian-related man-seealso; trains nothing
-longtail reproduce G8 G9a --data FOLDER    # makes the runs
+python bench/networks.py [CORPUS …]            # cascades; default: debian-related man-seealso; trains nothing
+python bench/networks.py --duals [CORPUS …]    # dual encoders
+longtail reproduce G8 G9a --data FOLDER        # makes the runs of cascades
+longtail reproduce U1 U7 R1 G9b --data FOLDER  # makes those of dual encoders
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 import longtail.recipes  # noqa: F401  # so that recipes are known by name
@@ -20,19 +23,22 @@ from longtail.evidence.table import Pool, pools_of
 from longtail.evidence.trials import Trial, trials_of
 from longtail.report.markdown import table
 
-COLUMNS = ["system", "`augment`", "P@1 / 3 / 5", "PSP@1 / 3 / 5", "C@1 / 3 / 5", "bins 1 – 5, parts of P@5"]
+SCORES = ["P@1 / 3 / 5", "PSP@1 / 3 / 5", "C@1 / 3 / 5", "bins 1 – 5, parts of P@5"]
 METHODS = ("none", "self", "gandalf", "gandalf-shrunk", "mixup", "label-mixup", "synonyms")  # in this order
-COSTS = ["shortlist recall", "of seen labels", "minutes", "MB"]
 
 
-def main(corpora: list[str]) -> None:
-    for corpus in corpora or list(ITEMS):
-        show(Bench(Results(), Corpora()), corpus)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpora", nargs="*", default=list(ITEMS), metavar="CORPUS", help="(default: %(default)s)")
+    parser.add_argument("--duals", action="store_true", help="dual encoders instead of cascades")
+    args = parser.parse_args()
+    for corpus in args.corpora:
+        show(Bench(Results(), Corpora()), corpus, args.duals)
 
 
-def show(bench: Bench, corpus: str) -> None:
+def show(bench: Bench, corpus: str, duals: bool) -> None:
     """The table of one corpus, then the arms that are not recorded with all their seeds."""
-    arms, seeds = arms_of(corpus)
+    arms, seeds = duals_of(corpus) if duals else cascades_of(corpus)
     rows, missing, shown = [], [], ""
     for arm in arms:
         trials = trials_of(corpus, str(bench.results.of(corpus).digest), [arm.system], seeds)
@@ -41,23 +47,38 @@ def show(bench: Bench, corpus: str) -> None:
         if len(done) < len(trials):
             missing.append((arm, [trial.seed for trial in trials if trial not in done]))
         if pools:
-            name, method = arm.system.recipe, method_of(arm)
-            method += "" if len(done) == len(trials) else f" ({len(done)} of {len(trials)} seeds)"
-            rows.append(["" if name == shown else f"`{name}`", method, *figures(pools[0])])
+            name, told = arm.system.recipe, arm.title if duals else method_of(arm)
+            told += "" if len(done) == len(trials) else f" ({len(done)} of {len(trials)} seeds)"
+            first = [told] if duals else ["" if name == shown else f"`{name}`", told]
+            rows.append([*first, *scores(pools[0]), *([] if duals else recalls(pools[0])), *costs(pools[0])])
             shown = name
     print(f"**{corpus}**, seed{'s' * (len(seeds) != 1)} {', '.join(map(str, seeds))}\n")
-    print(*table([*COLUMNS, *COSTS], rows), sep="\n", end="\n\n")
+    first = ["system"] if duals else ["system", "`augment`"]
+    columns = [*first, *SCORES, *([] if duals else ["shortlist recall", "of seen labels"]), "minutes", "MB"]
+    print(*table(columns, rows), sep="\n", end="\n\n")
     for arm, left in missing:
         print(f"missing: {bench_command(corpus, arm.system, left)}", file=sys.stderr)
 
 
-def arms_of(corpus: str) -> tuple[list[Arm], tuple[int, ...]]:
-    """The arms of the claims about networks on a corpus, system by system, and their seeds."""
-    claims = [claim.on(corpus) for claim in claims_of(["G8", "G9a"])]
-    every = {arm.system: arm for claim in claims for arm in claim.arms if arm.system.lacks is None}.values()
+def arms_of(corpus: str, *claims: str) -> tuple[list[Arm], tuple[int, ...]]:
+    """The arms of claims on a corpus, each once, and their seeds."""
+    own = [claim.on(corpus) for claim in claims_of(claims)]
+    every = {arm.system: arm for claim in own for arm in claim.arms if arm.system.lacks is None}
+    return list(every.values()), own[0].seeds
+
+
+def cascades_of(corpus: str) -> tuple[list[Arm], tuple[int, ...]]:
+    """The arms of the claims about cascades, system by system."""
+    every, seeds = arms_of(corpus, "G8", "G9a")
     order = [*TITLES], [*METHODS]
     own = sorted(every, key=lambda arm: (order[0].index(arm.system.recipe), order[1].index(method_of(arm))))
-    return own, claims[0].seeds
+    return own, seeds
+
+
+def duals_of(corpus: str) -> tuple[list[Arm], tuple[int, ...]]:
+    """UniDEC with its heads and its memory, all other systems, Renee with and without label texts."""
+    every, seeds = arms_of(corpus, "U1", "U7", "R1", "G9b")
+    return sorted(every, key=lambda arm: arm.system.recipe != "unidec"), seeds
 
 
 def method_of(arm: Arm) -> str:
@@ -65,15 +86,22 @@ def method_of(arm: Arm) -> str:
     return str(arm.system.given["augment"])
 
 
-def figures(pool: Pool) -> list[str]:
-    """The scores of an arm, then its shortlist recall, minutes and memory."""
+def scores(pool: Pool) -> list[str]:
+    """P, PSP and C, and the parts that labels of different frequency have of P@5."""
     families = [" / ".join(f"{pool.figure(f'{family}@{k}'):.1f}" for k in (1, 3, 5)) for family in ("P", "PSP", "C")]
-    bins = " ".join(f"{pool.figure(name):.1f}" for name in BINS)
-    recalls = [pool.mean(key) for key in ("shortlist_recall", "shortlist_recall_seen")]  # the second is in newer runs
-    seconds, memory = pool.mean("seconds", "train"), pool.mean("peak_mb")
-    shares = ["–" if recall is None else f"{recall:.1f}" for recall in recalls]
-    return [*families, bins, *shares, f"{(seconds or 0) / 60:.1f}", f"{memory or 0:,.0f}"]
+    return [*families, " ".join(f"{pool.figure(name):.1f}" for name in BINS)]
+
+
+def recalls(pool: Pool) -> list[str]:
+    """Shortlist recall, of all labels and of those with training examples; older runs do not have the second."""
+    found = [pool.mean(key) for key in ("shortlist_recall", "shortlist_recall_seen")]
+    return ["–" if recall is None else f"{recall:.1f}" for recall in found]
+
+
+def costs(pool: Pool) -> list[str]:
+    """Minutes of training and peak memory."""
+    return [f"{(pool.mean('seconds', 'train') or 0) / 60:.1f}", f"{pool.mean('peak_mb') or 0:,.0f}"]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -20,6 +20,7 @@ torch = pytest.importorskip("torch")
 from cascade_literal import cross_entropy, doubles, label_weights, residual, stirred, top, unit  # noqa: E402
 
 import longtail  # noqa: E402
+from longtail.core.decision import CutOff, Decision  # noqa: E402
 from longtail.core.errors import ParameterError, StoreError  # noqa: E402
 from longtail.core.run import Run  # noqa: E402
 from longtail.data.corpus import Corpus  # noqa: E402
@@ -413,6 +414,9 @@ def test_prediction_looks_into_more_clusters_than_training(
         with pytest.raises(longtail.LongtailError, match="breadth of recipe 'astec' needs a training"):
             model.with_settings(breadth=2.0)
         return
+    decided = copy.copy(model)
+    decided.decision = Decision(cut_off=CutOff("f1", 0.1, 3))
+    assert decided.with_settings(breadth=2.0).decision is decided.with_settings().decision is decided.decision
     own, wide = model.predict(corpus.test.texts, L), model.with_settings(breadth=1e6)
     wide.save(tmp_path / "wide")
     found = longtail.load(tmp_path / "wide").predict(corpus.test.texts, L)

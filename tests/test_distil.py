@@ -119,7 +119,7 @@ def test_refusals(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     hashed, _ = Tfidf.fit(Texts.of(["cat"]), TfidfParameters(hashing=8))
     with pytest.raises(ParameterError, match="leave out `hashing`"):
         vectors_of(hashed, static)
-    with pytest.raises(DataError, match="no weights of an encoder there"):
+    with pytest.raises(DataError, match="no encoder weights in this folder"):
         static_vectors(tmp_path, 4)
     with monkeypatch.context() as patch:
         patch.setattr(source, "MODULE", "no_such_package")

@@ -1,10 +1,12 @@
 """The dual network: its loss against the spec's formulas, gradient caching, processes, and what its models do."""
 
 import contextlib
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from corpora import topic_corpus
 
 torch = pytest.importorskip("torch")
@@ -16,6 +18,10 @@ import longtail  # noqa: E402
 from longtail.core.errors import ParameterError, UnsupportedError  # noqa: E402
 from longtail.core.run import Run  # noqa: E402
 from longtail.dual.dual import CLF, DE  # noqa: E402
+from longtail.dual.heads import unit_rows  # noqa: E402
+from longtail.dual.pool import whole_pool  # noqa: E402
+from longtail.scoring.targets import Targets  # noqa: E402
+from longtail.search.index import SearchSettings  # noqa: E402
 from longtail.train.loop import Loop  # noqa: E402
 from longtail.train.settings import LoopParameters  # noqa: E402
 from longtail.train.step import GradCached, Plain  # noqa: E402
@@ -82,7 +88,7 @@ def test_the_loss_of_unidec_is_that_of_the_spec(corpus):
     assert loss.item() == pytest.approx(total, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["unidec", "depsl", "dexml"])
+@pytest.mark.parametrize("name", ["unidec", "depsl", "dexml", "ngame", "renee", "siamesexml"])
 def test_cached_gradients_are_those_of_the_plain_step(name, corpus):
     found = []
     for step in (GradCached(3), GradCached(1000), Plain()):
@@ -103,6 +109,58 @@ def test_cached_gradients_are_those_of_the_plain_step(name, corpus):
         assert grads.keys() == of_plain.keys()
         for parameter, grad in grads.items():
             torch.testing.assert_close(grad, of_plain[parameter], rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["unidec", "siamesexml", "ngame", "renee"])
+def test_texts_are_encoded_in_chunks_if_asked_for(name, corpus):
+    """Frozen encoders of second stages have no gradients to cache."""
+    steps = [phase.step for phase in learner_of(name, corpus, chunk=5).phases]
+    assert steps[0] == GradCached(5)
+    own = {"head_dropout": 0.0, "dropout": 0.0, "epochs": 1, "lr": 1e-4}
+    cached = fit(name, corpus, Run(device="cpu", threads=1), **own, chunk=5)
+    assert np.isfinite(cached.vectors).all()
+    if name == "unidec":  # rates are low enough that Adam does not enlarge rounding errors
+        plain = fit(name, corpus, Run(device="cpu", threads=1), **own)
+        np.testing.assert_allclose(cached.vectors, plain.vectors, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["unidec", "depsl", "dpr", "ngame", "siamesexml", "dexml", "renee"])
+def test_a_batch_without_labels_is_survived(name, corpus):
+    learner = learner_of(name, corpus, **({"negatives": 0} if name in ("unidec", "depsl", "siamesexml") else {}))
+    learner.targets = Targets(sp.csr_matrix(corpus.train.Y.shape, dtype=np.float32))
+    loop = opened(learner)
+    figures = Plain()(loop, np.arange(BATCH), loop.phases[0], 0.0)
+    assert np.isfinite(figures["loss"])
+    grads = [p.grad for p in learner.parameters() if p.grad is not None]
+    assert all(torch.isfinite(grad).all() for grad in grads)
+
+
+def test_a_text_without_known_tokens_has_no_huge_gradient():
+    """Its vector is 0 at first, and the gradient of 0 / |0| must not spoil Adam's moments."""
+    x = torch.zeros(2, 3)
+    x[1] = torch.tensor([3.0, 0.0, 4.0])
+    x.requires_grad_()
+    rows = unit_rows(x)
+    assert rows[0].tolist() == [0, 0, 0] and rows[1].tolist() == pytest.approx([0.6, 0, 0.8])
+    (rows * torch.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert x.grad.abs().max() <= 3
+    whole = torch.nn.functional.normalize(x.detach()[1:].clone().requires_grad_(), dim=1)
+    assert torch.equal(rows[1:], whole)
+
+
+@pytest.mark.parametrize("name", ["unidec", "dexml", "renee"])
+def test_low_precision_is_for_encoders_alone(name, corpus):
+    model = fit(name, corpus, Run(device="cpu"), precision="bfloat16", epochs=1)
+    assert np.isfinite(model.vectors).all()
+    learner = learner_of(name, corpus)
+    level = 1 if name == "renee" else 0
+    D = learner.head(level).width
+    rows, labels = torch.randn(BATCH, D), torch.randn(len(corpus.labels), D)
+    pool = whole_pool(learner.targets.of(torch.arange(BATCH)), None, 1)[level]
+    comparison = learner.comparisons[level]
+    with torch.autocast("cpu", torch.bfloat16):
+        low = comparison(rows, labels, pool)
+    assert low.item() == pytest.approx(comparison(rows, labels, pool).item(), rel=1e-6)
 
 
 def test_a_second_encoding_sees_the_same_dropout(corpus):
@@ -249,9 +307,19 @@ def test_negatives_are_mined_by_the_search_that_was_asked_for(corpus, monkeypatc
 
     monkeypatch.setattr(parts, "nearest_negatives", exactly)
     recipe = longtail.recipe("unidec", **SETTINGS["unidec"], index="approximate", probes=3)
+    monkeypatch.setattr(SearchSettings, "check", lambda self: None)
     with contextlib.suppress(longtail.LongtailError):  # prediction needs a library that may not be installed
         recipe.fit(corpus, Run(device="cpu"))
     assert asked and {(found.index, found.probes) for found in asked} == {("approximate", 3)}
+
+
+def test_a_missing_search_library_is_told_before_the_training(corpus, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    began = []
+    monkeypatch.setattr(Loop, "train", lambda self: began.append(self))
+    with pytest.raises(longtail.LongtailError, match=r"longtail\[ann\]"):
+        fit("dpr", corpus, Run(device="cpu"), index="approximate")
+    assert not began
 
 
 def test_labels_added_again_score_as_trained_ones_do_on_average(model):
@@ -291,13 +359,20 @@ def test_labels_without_texts_are_refused():
         longtail.fit(["a b", "c d"] * 10, [["x"], ["y"]] * 10, "unidec", **SETTINGS["unidec"])
 
 
-def test_empty_label_texts_and_unknown_texts_are_survived():
+def test_empty_label_texts_and_unknown_texts_are_survived(caplog):
     texts = ["boat wind", "guitar song", "?!", ""] * 10
     labels = [["sea"], ["music"], ["sea"], ["other"]] * 10
     described = {"sea": "boat", "music": "", "other": "?!"}
     model = longtail.fit(texts, labels, "unidec", label_texts=described, **SETTINGS["unidec"])
     ranking = model.predict(["zzz", "", "boat wind"], 3)
     assert np.isfinite(ranking.scores).all() and (ranking.indices >= 0).all()
+    assert "2 label(s) have no known token in their text" in caplog.text and "'music'" in caplog.text
+    d, silent = model.encoder.width, model.labels.indices(["music", "other"])
+    assert (model.vectors[silent, :d] == 0).all() and (model.vectors[silent, d:] != 0).any()
+    caplog.clear()
+    edited = model.edit_labels(model.labels.add(["blank", "sail"], ["?!", "boat wind"]))
+    assert "1 label(s)" in caplog.text and "'blank'" in caplog.text
+    assert (edited.vectors[-2] == 0).all() and (edited.vectors[-1] != 0).any()
 
 
 def test_more_mined_negatives_than_labels_are_survived():

@@ -13,7 +13,8 @@ from training import SETTINGS  # noqa: E402
 
 import longtail  # noqa: E402
 from longtail.cli.main import main  # noqa: E402
-from longtail.core.errors import DataError  # noqa: E402
+from longtail.core.decision import CutOff, Decision  # noqa: E402
+from longtail.core.errors import DataError, ParameterError  # noqa: E402
 from longtail.core.run import Run  # noqa: E402
 from longtail.data.parse.memory_points import read_memory_points  # noqa: E402
 from longtail.search.memory import Lookup, Memory, keys_of  # noqa: E402
@@ -49,6 +50,15 @@ def test_a_lookup_is_its_formula():
     assert np.allclose(found, weights @ np.concatenate([0.7 * np.identity(L), 0.3 * Y]), atol=1e-5)
 
 
+def test_a_lookup_without_labels_ranks_all_that_were_found():
+    """λ = 0: only points vote; labels that no point has come last, but they are there."""
+    memory = Memory(np.eye(3, dtype=np.float32), sp.csr_matrix(np.eye(3, 5, dtype=np.float32)), keys_of("abc"))
+    labels = np.array([[4, 3, 0]], np.int32)
+    scores = np.array([[0.9, 0.5, 0.1]], np.float32)
+    found = memory.scores(labels, scores, *memory.nearest(np.eye(1, 3, dtype=np.float32), 2), Lookup(0.0, 0.1, 2))
+    assert sorted(found.indices.tolist()) == [0, 1, 3, 4] and found.toarray()[0].argmax() == 0
+
+
 def test_points_are_stored_as_labels_are(model):
     assert model.memory.storage == model.recipe.storage == "int8"
     rng = np.random.default_rng(1)
@@ -72,6 +82,32 @@ def test_what_is_remembered_changes_what_is_found(model):
     assert again.predict([NEW], 1).keys()[0] == before[:1]
     back, count = again.forget(["ticket"])
     assert count == 1 and np.array_equal(back.predict([NEW], 3).indices, model.predict([NEW], 3).indices)
+
+
+def test_the_first_points_of_a_model_count():
+    model = longtail.recipe("unidec", **SETTINGS["unidec"]).fit(topic_corpus(60), Run(device="cpu"))
+    assert model.memory is None
+    texts = topic_corpus(60).train.x
+    other = next(key for key in model.labels.keys if key != model.predict([NEW], 1).keys()[0][0])
+    corrected = model.remember(longtail.Texts.of([NEW]), one_point(model, other))
+    assert corrected.predict([NEW], 1).keys() == [[other]]
+    far = [i for i, text in enumerate(texts) if "harbour" not in text]
+    same = corrected.predict(texts, 1).indices[far] == model.predict(texts, 1).indices[far]
+    assert len(far) > 20 and same.mean() > 0.9  # of texts that are not near to it
+
+
+def test_what_fits_other_scores_is_left_out(model, caplog):
+    model = model.changed_to(model.memory)
+    model.decision = Decision(cut_off=CutOff("f1", 0.1, 3))
+    taught = model.remember(longtail.Texts.of([NEW]), one_point(model, model.labels.keys[0]))
+    assert taught.decision is model.decision  # one more point: scores are made as before
+    assert model.changed_to(model.memory, model.lookup._replace(share=1.0)).decision is None
+    assert "probabilities and cut-off were fitted" in caplog.text
+
+
+def test_copies_of_points_are_not_remembered():
+    with pytest.raises(ParameterError, match="synonyms"):
+        longtail.recipe("unidec", **SETTINGS["unidec"], memory=True, augment="synonyms")
 
 
 def test_training_points_are_remembered_and_can_be_erased(model):
@@ -143,6 +179,37 @@ def test_the_command(model, tmp_path, capsys):
     assert main(["memory", "remove", folder, "unknown"]) == 0
     assert "nothing to do" in capsys.readouterr().err
     assert main(["memory", "weigh", folder, "--share", "3"]) != 0
+    assert main(["memory", "weigh", folder, "--temperature", "nan"]) != 0
+    assert main(["memory", "add", folder, "--text", NEW]) != 0
+    assert "needs a label" in capsys.readouterr().err
+
+
+def test_what_an_interrupted_removal_left_is_deleted(model, tmp_path):
+    folder = tmp_path / "model"
+    model.save(folder)
+    left = folder / f"data-{'0' * 16}"
+    left.mkdir()
+    (left / "memory.keys.npy").write_bytes(b"a point")
+    assert main(["memory", "remove", str(folder), "nobody"]) == 0
+    assert not left.exists() and longtail.load(folder).memory is not None
+
+
+def test_another_weight_is_another_generation(model, tmp_path):
+    """So an edit that was made from the model before is refused, and does not undo the new weight."""
+    folder = tmp_path / "model"
+    model.save(folder)
+    before = longtail.store.describe(folder)["generation"]
+    assert main(["memory", "weigh", str(folder), "--share", "0.7"]) == 0
+    with pytest.raises(longtail.LongtailError, match="in the meantime"):
+        model.save(folder, replaces=before)
+    assert longtail.load(folder).lookup.share == 0.7
+
+
+def test_removed_labels_are_refused(model, tmp_path, capsys):
+    folder, key = str(tmp_path / "model"), list(model.labels.keys)[-1]
+    model.edit_labels(model.labels.remove([key])).save(folder)
+    assert main(["memory", "add", folder, "--text", NEW, "--label", key]) != 0
+    assert "was removed" in capsys.readouterr().err
 
 
 def test_points_with_unknown_labels_are_refused_with_their_line(model, tmp_path):

@@ -134,7 +134,7 @@ def test_unigram_models_have_an_unknown_token_too(tmp_path: Path) -> None:
 
 def test_bad_files_and_missing_packages(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = Texts.of(["the cat"])
-    with pytest.raises(DataError, match=r"no tokenizers file there.*Give a folder with a tokenizer\.json"):
+    with pytest.raises(DataError, match=r"no tokenizers file at this place.*Give a folder with a tokenizer\.json"):
         Subwords.fit(texts, tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(DataError, match="not a tokenizers file"):

@@ -296,15 +296,15 @@ def test_folders_that_hold_no_encoder(folder: Path, tmp_path: Path) -> None:
     def copy(name: str) -> Path:
         return Path(shutil.copytree(folder, tmp_path / name))
 
-    with pytest.raises(DataError, match=r"no tokenizers file there.*Give a folder with a tokenizer\.json"):
+    with pytest.raises(DataError, match=r"no tokenizers file at this place.*Give a folder with a tokenizer\.json"):
         TransformerEncoder.load(tmp_path / "nothing")
     for lacks, message in (
-        ("config.json", r"no config\.json there"),
-        ("model.safetensors", r"no \*\.safetensors there"),
+        ("config.json", r"config\.json missing"),
+        ("model.safetensors", r"\*\.safetensors missing"),
     ):
         path = copy(f"without {lacks}")
         (path / lacks).unlink()
-        with pytest.raises(DataError, match=rf"{lacks}: not the folder of an encoder: {message}. Give a folder with"):
+        with pytest.raises(DataError, match=rf"{lacks}: this is not an encoder: {message}. Give a folder with"):
             TransformerEncoder.load(path)
     damaged = copy("damaged")
     (damaged / "model.safetensors").write_bytes(b"nothing")
@@ -351,6 +351,6 @@ def test_names_of_the_hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
     with pytest.raises(
-        DataError, match=r"someone/tiny: no such folder, and the hub.*no network.*Check the path or the"
+        DataError, match=r"someone/tiny: there is no such folder, .* from the hub.*no network.*Check the path or the"
     ):
         TransformerEncoder.load("someone/tiny")

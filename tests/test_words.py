@@ -52,7 +52,7 @@ def test_against_the_definition(texts: list[str], min_texts: int, limit: int | N
     order = sorted(counts, key=lambda word: (-counts[word], word))
     expected = [word for word in order if texts_with[word] >= min_texts][:limit]
     if not expected:
-        with pytest.raises(DataError, match="no word to tell them by"):
+        with pytest.raises(DataError, match="no word that can be used"):
             Words.fit(Texts.of(texts), min_texts=min_texts, limit=limit)
         return
     words = Words.fit(Texts.of(texts), min_texts=min_texts, limit=limit)

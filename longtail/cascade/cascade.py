@@ -30,7 +30,7 @@ BLOCK = 4096  # points encoded at a time, outside of training steps
 class Cascade(Learner):
     """Levels 0, …, T − 1 over one encoder; level T − 1, the last that any phase trains, is that of the labels.
 
-    A recipe's phases build what they train: `set_tree` takes up clusters of labels, `set_level` puts classifiers in
+    A recipe's phases build what they train: `set_tree` uses clusters of labels, `set_level` puts classifiers in
     place. `join` says how the scores of levels become one in prediction.
     """
 
@@ -71,7 +71,7 @@ class Cascade(Learner):
     # --- what phases build
 
     def set_tree(self, structure: Structure) -> LabelTree:
-        """Take up the tree of a structure (see `tree_structure`): its clusters become targets of the levels above.
+        """Use the tree of a structure (see `tree_structure`): its clusters become targets of the levels above.
 
         A cluster all of whose labels are ignored for a point is ignored too.
         """
@@ -89,11 +89,11 @@ class Cascade(Learner):
         return tree
 
     def set_level(self, t: int, level: Level) -> None:
-        """Put a level in its place."""
+        """Use these classifiers for level t, instead of any that it has."""
         self.levels[self._key(t)] = level
 
     def drop_level(self, t: int) -> None:
-        """Throw the classifiers of a level away."""
+        """Delete the classifiers of level t."""
         self.levels.pop(self._key(t))
 
     def level(self, t: int) -> Level:

@@ -39,7 +39,7 @@ class Join(ABC):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, meta: Mapping[str, Any]) -> Join:
-        """From what `export` gave."""
+        """The join that `export` described."""
         return cls()
 
     @abstractmethod
@@ -89,7 +89,7 @@ class Path(Join):
         return Reached(nodes, own, own * np.repeat(of_parents, children.shape[2], axis=1))
 
     def ranked(self, step: Reached) -> Floats:
-        """By what the nodes of a level are chosen (B, C); pads come last."""
+        """The scores (B, C) by which nodes of a level are chosen; pads come last."""
         return step.scores if step.nodes is None else np.where(step.nodes >= 0, step.scores, -1)
 
     def passed_on(self, step: Reached) -> Floats:

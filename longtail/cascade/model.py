@@ -48,7 +48,7 @@ class CascadeModel(StoredModel):
     def rank(self, x: Inputs, k: int) -> Ranking:
         """The best labels by the mean of the networks' scores."""
         if not isinstance(x, Texts):
-            raise TypeError("texts are asked for")
+            raise TypeError("x must be Texts")
         rows = self.reader.read(x)
         return self.ranked(rows, (network.scores(rows) for network in self.networks), k)
 
@@ -63,8 +63,9 @@ class CascadeModel(StoredModel):
     def with_settings(self, **settings: Any) -> CascadeModel:
         """A copy that looks into more or fewer clusters (`breadth`)."""
         self.check_after_training(settings)
-        recipe = replace(self.recipe, **settings)
-        return type(self)(recipe, self.labels, self.reader, self.networks, self.about)
+        changed = type(self)(replace(self.recipe, **settings), self.labels, self.reader, self.networks, self.about)
+        changed.decision = self.decision
+        return changed
 
     def shortlist_recall(self, data: Dataset) -> dict[str, float]:
         """The share of the true pairs whose label any network scores at all.
@@ -91,7 +92,7 @@ class CascadeModel(StoredModel):
 
     @classmethod
     def from_state(cls, saved: Saved) -> CascadeModel:
-        """From `state`."""
+        """The model that `state` described."""
         if saved.meta.get("format") != FORMAT:
             raise StoreError(
                 f"this network was saved in format {saved.meta.get('format', 1)}, and this version of longtail reads "

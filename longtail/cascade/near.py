@@ -21,7 +21,7 @@ from longtail.store.parts import pack_csr, unpack_csr
 if TYPE_CHECKING:
     from longtail.cascade.served import ServedLevel
 
-LEAST = 1e-12  # similarity of a label that a search has found, however unlike it is
+LEAST = 1e-12  # lowest similarity of a label that the search returned
 SHARE = 0.925  # of centroids in a similarity; the rest is votes of points (the authors' setting)
 
 
@@ -55,7 +55,7 @@ class Nearby:
         votes = relative(rows_of(places, near, len(self.points)) @ self.Y)  # (B, L)
         labels, alike = nearest(queries, self.centroids, self.size)
         scores = SHARE * rows_of(labels, alike, len(self.centroids)) + (1 - SHARE) * votes
-        # a label without points has no centroid: it stays, and last
+        # a label without points has no centroid: it stays in the list, as the last one
         scores = scores.maximum(rows_of(labels, np.full_like(alike, LEAST), len(self.centroids)))
         return top_k(scores.tocsr().astype(np.float32), self.size)
 
@@ -85,7 +85,7 @@ class Near(Join):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, meta: Mapping[str, Any]) -> Near:
-        """From what `export` gave."""
+        """The join that `export` described."""
         Y = unpack_csr("Y", arrays)
         return cls(Nearby(arrays["centroids"], arrays["points"], Y, meta["neighbours"], meta["size"]), meta["beta"])
 

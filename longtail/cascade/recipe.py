@@ -61,7 +61,7 @@ class WithClusters:
 
     clusters: int | None = param(None, "clusters of labels (none: by labels_per_cluster)", at_least=1)
     labels_per_cluster: float = param(4.0, "labels in a cluster, about", at_least=1.0)
-    breadth: float = param(1.0, "clusters that prediction looks into, for each one of training", above=0.0)
+    breadth: float = param(1.0, "clusters that prediction searches, as a multiple of those in training", above=0.0)
 
     def settings_after_training(self) -> frozenset[str]:
         """How many clusters prediction looks into, unless scores on the validation part are looked at."""
@@ -73,7 +73,7 @@ class WithClusters:
         from longtail.labels.tree import LabelTree
 
         L = net.data.labels
-        # few labels are clusters of their own: to tell apart two or three clusters would help nobody
+        # with few labels each is its own cluster: two or three clusters would not help
         count = self.clusters or max(min(L, LEAST_CLUSTERS), round(L / self.labels_per_cluster))
         return tree_structure(LabelTree.in_clusters(Z, [count], net.seed))
 

@@ -19,8 +19,8 @@ longtail bench debian-related my-corpus --data FOLDER --recipe xr-linear --set C
 longtail bench debian-related --recipe decaf astec --preset small
 longtail bench debian-related --table                    # all recorded runs, without training
 """
-DESCRIPTION = """Train and score a grid of recipes, settings and seeds on one or more corpora. Each run is a process of
-its own. Its figures, time, peak memory, versions and machine are appended as one line of JSON to
+DESCRIPTION = """Train and score a grid of recipes, settings and seeds on one or more corpora. Each training is a
+process of its own. Its figures, time, peak memory, versions and machine are appended as one line of JSON to
 bench/results/CORPUS.jsonl. Recorded runs are not repeated, so a bench that was stopped can be continued. --table shows
 the figures of all systems, averaged over seeds, with 95 % bootstrap intervals, by label frequency, with coverage, time
 and memory."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Load the model, change its memory, save it."""
-    from longtail.store import describe, load
+    from longtail.store import describe, load, sweep_model
 
     if args.overwrite and args.out is None:
         raise ParameterError("--overwrite needs --out; without --out, MODEL itself is edited")
@@ -78,10 +79,14 @@ def run(args: argparse.Namespace) -> None:
         )
     edited, done = {"add": added, "remove": removed, "weigh": weighed}[args.edit](model, args)
     if edited is model:
+        if args.edit == "remove":
+            sweep_model(args.model)  # an earlier removal may have been interrupted before it deleted its old files
         log.warning("nothing to do: %s; the model was not changed", done)
         return
     if args.out is None:
         edited.save(args.model, replaces=began)  # refused if another process has edited the model meanwhile
+        if args.edit == "remove":
+            sweep_model(args.model)  # fails if files with the points could not be deleted
     else:
         edited.save(args.out, overwrite=args.overwrite)
     size = 0 if edited.memory is None else len(edited.memory)
@@ -106,7 +111,11 @@ def added(model: DualModel, args: argparse.Namespace) -> tuple[DualModel, str]:
         points = read_memory_points(Path(args.file), model.labels)
         edited, count = model.remember(*points), len(points.texts)
     else:
+        if not args.label and args.key is None:
+            raise ParameterError("a point needs a label: give --label KEY, as often as needed")
         columns = sorted({model.labels.index(key) for key in args.label})
+        if model.labels.removed is not None and model.labels.removed[columns].any():
+            raise ParameterError("one of these labels was removed from the model; restore it first (longtail labels)")
         ones = np.ones(len(columns), np.float32)
         row = sp.csr_matrix((ones, columns, [0, len(columns)]), shape=(1, len(model.labels)))
         keys = None if args.key is None else [args.key]
@@ -122,22 +131,26 @@ def removed(model: DualModel, args: argparse.Namespace) -> tuple[DualModel, str]
     if not keys:
         raise ParameterError("remove needs the keys of points, or their texts with --text")
     edited, count = model.forget(keys)
-    return (edited, f"{count:,} point(s) removed") if count else (model, "no point has such a key or text")
+    return (edited, f"{count:,} point(s) removed") if count else (model, "no point has one of these keys or texts")
 
 
 def weighed(model: DualModel, args: argparse.Namespace) -> tuple[DualModel, str]:
     """The model with another weight of its memory."""
+    if model.memory is None:
+        raise ParameterError("this model has no memory yet; add points first (longtail memory add)")
     given = {name: getattr(args, name) for name in ("share", "temperature", "neighbours")}
     given = {name: value for name, value in given.items() if value is not None}
     if not given:
         raise ParameterError("say what to set: --share, --temperature or --neighbours")
     edited = with_lookup(model, **given)
-    return (model, "it is so already") if edited.lookup == model.lookup else (edited, f"memory: {edited.lookup}")
+    if edited.lookup == model.lookup:
+        return model, "the memory already has these settings"
+    return edited, f"memory: {edited.lookup}"
 
 
 def with_lookup(model: DualModel, **given: Any) -> DualModel:
     """The model whose memory counts as given."""
     lookup = model.lookup._replace(**given)
-    if not 0 <= lookup.share <= 1 or lookup.temperature <= 0 or lookup.neighbours < 1:
+    if not (0 <= lookup.share <= 1 and 0 < lookup.temperature < math.inf and lookup.neighbours >= 1):
         raise ParameterError(f"a share is 0 to 1, a temperature above 0, neighbours at least 1; got {lookup}")
     return model.changed_to(model.memory, lookup)

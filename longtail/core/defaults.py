@@ -10,5 +10,5 @@ K = 5  # labels of a point, where neither the caller nor a cut-off says how many
 KS = (1, 3, 5)  # k of P@k and the other metrics
 RESAMPLES = 10_000  # of a bootstrap
 NEIGHBOURS = 10  # of a label in a label graph, as `longtail graph` shows them
-HEADS = ("de", "clf", "both")  # whose vectors `Model.embed` gives, where it is told
+HEADS = ("de", "clf", "both")  # values of the argument `head` of `Model.embed`
 WRITTEN_AS = "jsonl"  # the format in which a corpus is written

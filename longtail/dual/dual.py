@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
-from longtail.dual.heads import Head
+from longtail.dual.heads import Head, unit_rows
 from longtail.dual.pool import Drawn, Pool, draw_pools, whole_pool
 from longtail.encoders.encoder import Encoder
 from longtail.encoders.export import Exported
@@ -67,12 +66,19 @@ class Comparison:
     others_left_out: bool = True
 
     def __call__(self, queries: Tensor, labels: Tensor, pool: Pool) -> Tensor:
-        """The loss, a scalar, of queries (B, d) and the labels of the pool (P, d)."""
+        """The loss, a scalar, of queries (B, d) and the labels of the pool (P, d); 0 if the pool is empty.
+
+        Always in float32: scores over a temperature differ by less than bfloat16 can tell apart.
+        """
         truth, ignored = self.pairs(pool)
-        if isinstance(self.loss, ChunkedLoss):
-            return self.weight * self.loss.of_vectors(queries, labels, truth, ignored, self.temperature)
-        logits = (queries / self.temperature) @ labels.T  # (B, P)
-        return self.weight * self.loss.both_ways(logits, truth, ignored, self.forth)
+        with torch.autocast(queries.device.type, enabled=False):
+            queries, labels = queries.float(), labels.float()
+            if not len(pool.labels):  # no query of the batch has a label, and nothing is mined
+                return 0 * (queries.sum() + labels.sum())
+            if isinstance(self.loss, ChunkedLoss):
+                return self.weight * self.loss.of_vectors(queries, labels, truth, ignored, self.temperature)
+            logits = (queries / self.temperature) @ labels.T  # (B, P)
+            return self.weight * self.loss.both_ways(logits, truth, ignored, self.forth)
 
     def pairs(self, pool: Pool) -> tuple[Truth, Truth | None]:
         """The pairs that count as true, and those that are left out."""
@@ -86,7 +92,7 @@ class Dual(Learner):
     """Φ_D = norm(g1(Φ(·))) of texts and label texts, Φ_C = g2(Φ(·)) of texts, and Ψ (L, d), one row for each label.
 
     A phase names the comparisons that it trains by its `levels`: 0 is DE (texts with label texts), 1 is CLF (texts with
-    rows of Ψ). `set_negatives` takes up what was mined.
+    rows of Ψ). `set_negatives` uses what was mined.
     """
 
     encoder: Encoder
@@ -159,6 +165,8 @@ class Dual(Learner):
 
     def encoded(self, tokens: Any, rows: Tensor) -> Tensor:
         """Φ (n, D) of some texts."""
+        if not len(rows):  # of a pool without labels
+            return torch.zeros((0, self.encoder.widths["text"]), device=rows.device)
         text: Tensor = self.encoder(tokens.take(rows))["text"]
         return text
 
@@ -194,7 +202,7 @@ class Dual(Learner):
     def classifiers(self, labels: Tensor) -> Tensor:
         """The rows of Ψ (P, d), of unit length if Φ_C is."""
         rows = self.table.whole() if self.draws.all_labels else self.table.rows(labels)
-        return functional.normalize(rows, dim=1) if self.head(CLF).unit else rows
+        return unit_rows(rows) if self.head(CLF).unit else rows
 
     # --- between phases, and afterwards
 
@@ -219,9 +227,10 @@ class Dual(Learner):
             arrays |= head.under(f"head{number}")
         meta = {"encoder": encoder.meta, "heads": [head.meta for head in heads]}
         vectors = [self.label_vectors(self.head(DE))]
+        vectors[0][~self.data.label_known()] = 0  # a text without known tokens is near to no query
         if len(heads) > CLF:
             rows = self.table.weight
-            rows = functional.normalize(rows, dim=1) if self.head(CLF).unit else rows
+            rows = unit_rows(rows) if self.head(CLF).unit else rows
             vectors.append(rows.cpu().numpy())
         return Exported(arrays, meta), np.concatenate(vectors, axis=1)
 

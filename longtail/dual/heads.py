@@ -6,7 +6,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from longtail.encoders.export import Exported
 
@@ -42,7 +41,7 @@ class Head(nn.Module):
         """Features (B, D) → (B, d)."""
         x = x if self.linear is None else self.linear(x)
         x = self.dropout(torch.tanh(x) if self.activation == "tanh" else x)
-        return functional.normalize(x.float(), dim=1) if self.unit else x
+        return unit_rows(x.float()) if self.unit else x
 
     @torch.no_grad()
     def export(self) -> Exported:
@@ -50,3 +49,12 @@ class Head(nn.Module):
         parts = {} if self.linear is None else {"weight": self.linear.weight, "bias": self.linear.bias}
         arrays = {name: tensor.cpu().numpy() for name, tensor in parts.items()}
         return Exported(arrays, {"activation": self.activation, "unit": self.unit, "width": self.width})
+
+
+def unit_rows(x: Tensor) -> Tensor:
+    """Rows (B, d) scaled to length 1; rows of zeros, as of texts without known tokens, stay.
+
+    `functional.normalize` divides such rows, and their gradients, by 1e-12: one of them would spoil Adam's moments.
+    """
+    length = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    return x / torch.where(length > 0, length.clamp(min=1e-12), 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from longtail.core.defaults import HEADS
 from longtail.core.editing import about_edit, check_edit
-from longtail.core.errors import ParameterError, nearest
+from longtail.core.errors import ParameterError, StoreError, nearest
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs
 from longtail.core.ranking import Ranking
@@ -24,11 +25,14 @@ from longtail.dual.served import TextEncoder
 from longtail.encoders.export import arrays_under
 from longtail.encoders.reader import Reader, reader_from_state
 from longtail.encoders.served import Floats
+from longtail.search.dense import unit
 from longtail.search.index import Index, SearchSettings, load_index
 from longtail.search.memory import Lookup, Memory, keys_of
 from longtail.store import Saved, StoredModel
 
+log = logging.getLogger("longtail")
 BLOCK = 1024  # texts ranked at a time
+FIRST_SHARE = 0.8  # λ of a model that had no memory: few points change only rankings of texts near to them
 FITTED = 8192  # labels, at most, by which classifiers of new labels are fitted
 
 
@@ -66,7 +70,7 @@ class DualModel(StoredModel):
     ):
         super().__init__(recipe, labels, about)
         self.reader, self.encoder, self.vectors, self.share, self.search = reader, encoder, vectors, share, search
-        self.memory, self.lookup = memory, lookup or Lookup(1.0, 0.05, 100)
+        self.memory, self.lookup = memory, lookup or Lookup()
         if index is not None:
             self.index = index
 
@@ -83,7 +87,7 @@ class DualModel(StoredModel):
     def rank(self, x: Inputs, k: int) -> Ranking:
         """The nearest labels of each text; those without known tokens get frequent ones."""
         if not isinstance(x, Texts):
-            raise TypeError("texts are asked for")
+            raise TypeError("x must be Texts")
         rows = self.reader.read(x)
         if self.memory is None or self.lookup.share == 1:
             return self.ranked(rows, k, self.share, self.index)
@@ -99,7 +103,10 @@ class DualModel(StoredModel):
         if self.memory is None:
             raise RuntimeError("this model has no memory")
         b = lookup.neighbours
-        scores = [self.memory.scores(x.labels, x.scores, x.points[:, :b], x.alike[:, :b], lookup) for x in found]
+        m = max(k, b)  # more may have been found, for other lookups
+        scores = [
+            self.memory.scores(x.labels[:, :m], x.scores[:, :m], x.points[:, :b], x.alike[:, :b], lookup) for x in found
+        ]
         return Ranking.from_csr(sp.vstack(scores, "csr"), k, self.labels)
 
     def near(self, rows: Any, k: int, neighbours: int) -> Near:
@@ -155,7 +162,7 @@ class DualModel(StoredModel):
         """
         points, columns = self.check_inputs(x), self.head_columns(head)
         if not isinstance(points, Texts):
-            raise TypeError("texts are asked for")
+            raise TypeError("x must be Texts")
         rows = self.reader.read(points)
         if head is None:
             return self.queries(rows, self.share)
@@ -189,7 +196,10 @@ class DualModel(StoredModel):
         check_edit(self.labels, labels)
         vectors, index, L = self.vectors, self.index, len(self.labels)
         if len(labels) > L and labels.texts is not None:
-            new = self.like_labels(self.encoder.vectors(self.reader.read(labels.texts[L:])))
+            rows = self.reader.read(labels.texts[L:])
+            new, unknown = self.like_labels(self.encoder.vectors(rows)), ~self.reader.known(rows)
+            new[unknown] = 0  # a text without known tokens says nothing: its label is near to no query
+            warn_of_unknown(labels, L + np.flatnonzero(unknown))
             vectors, index = np.concatenate([vectors, new]), index.add(new[:, self.columns(self.share)])
         edited = self.changed_to(memory=None if self.memory is None else self.memory.of_labels(len(labels)))
         edited.labels, edited.vectors, edited.index = labels, vectors, index
@@ -209,21 +219,37 @@ class DualModel(StoredModel):
         return model
 
     def changed_to(self, memory: Memory | None, lookup: Lookup | None = None) -> DualModel:
-        """A copy of this model with another memory, or one that counts differently."""
+        """A copy of this model with another memory, or one that counts differently.
+
+        Probabilities and a cut-off belong to the scores that they were fitted to: other scores lose them.
+        """
         model = copy.copy(self)
         model.memory, model.lookup, model.about = memory, lookup or self.lookup, dict(self.about)
+        if self.decision is not None and model.counted_memory != self.counted_memory:
+            log.warning("probabilities and cut-off were fitted to scores without these settings; they are left out now")
+            model.decision = None
         return model
+
+    @property
+    def counted_memory(self) -> Lookup | None:
+        """How the memory counts; None where it does not."""
+        return None if self.memory is None or self.lookup.share == 1 else self.lookup
 
     def remember(self, texts: Texts, Y: sp.csr_matrix, keys: Iterable[str] | None = None) -> DualModel:
         """A copy of this model that also remembers these texts with their targets (n, L).
 
         `keys` name the points, so that they can be replaced or forgotten; without them a text is its own key. A point
-        with the key of an earlier one takes its place.
+        with the key of an earlier one takes its place. A model that has no memory yet counts it with λ = FIRST_SHARE,
+        unless it was told otherwise (`changed_to`).
         """
-        vectors = self.encoder.vectors(self.reader.read(texts))[:, : self.encoder.width]
+        rows = self.reader.read(texts)
+        vectors = self.encoder.vectors(rows)[:, : self.encoder.width]
+        vectors[~self.reader.known(rows)] = 0  # near to no query
         nothing = sp.csr_matrix((0, len(self.labels)), dtype=np.float32)
         memory = self.memory or Memory(vectors[:0], nothing, keys_of([]), self.search.storage)
-        return self.changed_to(memory.with_points(vectors, Y, keys_of(texts if keys is None else keys)))
+        first = self.memory is None and self.lookup.share == 1
+        lookup = self.lookup._replace(share=FIRST_SHARE) if first else self.lookup
+        return self.changed_to(memory.with_points(vectors, Y, keys_of(texts if keys is None else keys)), lookup)
 
     def forget(self, keys: Iterable[str]) -> tuple[DualModel, int]:
         """A copy of this model without the points of these keys (or texts), and how many there were."""
@@ -248,10 +274,12 @@ class DualModel(StoredModel):
             return new
         known = known[:: -(-len(known) // FITTED)]  # evenly through the label space
         texts = self.encoder.vectors(self.reader.read(self.labels.texts.take(known)))[:, d:]  # Φ_C(z)
-        rows = np.asarray(self.vectors[known, d:])  # Ψ
+        rows, own = np.asarray(self.vectors[known, d:]), new[:, d:]  # Ψ
+        if not self.encoder.heads[1].unit:  # the length of a text says how many of its words are known, no more
+            texts, own = unit(texts), unit(own)
         t, m = texts.mean(axis=0), rows.mean(axis=0)
         a = float(((texts - t) * (rows - m)).sum() / max(float(((texts - t) ** 2).sum()), 1e-12))
-        return np.concatenate([new[:, :d], m + max(a, 0.0) * (new[:, d:] - t)], axis=1).astype(np.float32)
+        return np.concatenate([new[:, :d], m + max(a, 0.0) * (own - t)], axis=1).astype(np.float32)
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Reader, encoder, label vectors; and the index, unless it is quickly built from these."""
@@ -259,9 +287,10 @@ class DualModel(StoredModel):
         exported = self.encoder.export()
         arrays |= {name: np.ascontiguousarray(array) for name, array in exported.under("text").items()}
         meta = {"reader": reader, "encoder": exported.meta, "share": self.share, "search": self.search.changed()}
+        # an array, so that a model whose memory counts differently is another generation of its folder
+        arrays["lookup"] = np.array(self.lookup, np.float64)
         if self.memory is not None:
             arrays |= {f"memory.{name}": array for name, array in self.memory.state().items()}
-            meta["lookup"] = self.lookup._asdict()
         if self.search.index != "exact":
             own, meta["index"] = self.index.state()
             arrays |= {f"index.{name}": array for name, array in own.items()}
@@ -269,18 +298,31 @@ class DualModel(StoredModel):
 
     @classmethod
     def from_state(cls, saved: Saved) -> DualModel:
-        """From `state`."""
+        """The model that `state` described."""
         meta, arrays = saved.meta, saved.arrays
         encoder = TextEncoder(arrays_under("text", arrays), meta["encoder"])
         reader, search = reader_from_state(arrays, meta["reader"]), SearchSettings.of(**meta["search"])
         index = load_index(arrays_under("index", arrays), meta["index"]) if "index" in meta else None
         share, vectors = float(meta["share"]), arrays["vectors"]
-        memory = lookup = None
-        if "lookup" in meta:
-            memory = Memory.from_state(arrays_under("memory", arrays), search.storage)
-            lookup = Lookup(**meta["lookup"])
+        λ, τ, b = arrays["lookup"].tolist()
+        own, lookup = arrays_under("memory", arrays), Lookup(λ, τ, int(b))
+        memory = Memory.from_state(own, search.storage) if own else None
+        if memory is not None and memory.Y.shape[1] != len(saved.labels):
+            raise StoreError("the memory of the model has another number of labels; it is damaged: train again")
         found = reader, encoder, vectors, share, search, index, saved.about, memory, lookup
         return cls(saved.recipe, saved.labels, *found)
+
+
+def warn_of_unknown(labels: Labels, numbers: NDArray[np.intp]) -> None:
+    """Say which labels have texts without a known token."""
+    if len(numbers):
+        keys = ", ".join(repr(labels.keys[int(number)]) for number in numbers[:3])
+        log.warning(
+            "%s label(s) have no known token in their text and cannot be found by it: %s%s",
+            f"{len(numbers):,}",
+            keys,
+            ", …" if len(numbers) > 3 else "",
+        )
 
 
 def most_frequent(labels: Labels, k: int) -> tuple[NDArray[np.int32], Floats]:

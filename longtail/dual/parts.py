@@ -18,7 +18,7 @@ from longtail.scoring.points import Points
 from longtail.search.mining import nearest_negatives
 from longtail.train.phase import Group, Phase, Refresh, Structure
 from longtail.train.plan import Clustered, Shuffled
-from longtail.train.step import GradCached
+from longtail.train.step import GradCached, Plain
 
 __all__ = [
     "BCE",
@@ -36,6 +36,7 @@ __all__ = [
     "Group",
     "Head",
     "Phase",
+    "Plain",
     "Points",
     "PoolLoss",
     "Refresh",

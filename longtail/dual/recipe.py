@@ -38,7 +38,7 @@ else:
 
 log = logging.getLogger("longtail")
 BLOCK = 1024  # texts whose neighbours are held at a time
-LAMBDAS, TAUS, NEIGHBOURS = (1.0, 0.95, 0.9, 0.8, 0.6), (0.05, 0.02, 0.1), (100, 20)  # the first of equals, too
+LAMBDAS, TAUS, NEIGHBOURS = (1.0, 0.95, 0.9, 0.8, 0.6), (0.05, 0.02, 0.1), (100, 20)  # of equal ones the first is taken
 SHARES = (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2, 0.9, 0.1, 1.0, 0.0)  # of values that do equally well the first is taken
 # The small presets, for a laptop without a GPU
 STATIC: dict[str, Any] = {"backbone": "static", "reader": "subwords", "vectors": "static", "schedule": "linear"}
@@ -64,6 +64,7 @@ class DualRecipe(TextNetworkRecipe):
     temperature: float = param(0.05, "scores are divided by this", above=0.0)  # DEXML: 0.05
     epochs: int = param(100, "passes over the training set", at_least=1)  # paper: 100 – 150
     lr: float = param(1e-4, "learning rate of the encoder; heads have twice this", above=0.0)  # paper: 1e-4, 2e-4
+    chunk: int | None = param(None, "texts encoded at a time, to save memory (none: all of a step)", at_least=1)
     share: float | None = param(None, "weight of classifiers in a score (none: chosen)", at_least=0.0, at_most=1.0)
 
     index: Literal["exact", "approximate"] = param_of(SearchSettings, "index")
@@ -94,6 +95,11 @@ class DualRecipe(TextNetworkRecipe):
         super().__post_init__()
         if self.trees != 1:
             raise ParameterError(f"{self.kind} trains one network; leave trees={self.trees} out")
+        if self.memory and self.augment.method == "synonyms":
+            raise ParameterError(
+                f"{self.kind}: memory=true does not go with augment=synonyms: when a point is removed from the memory, "
+                "its copies would stay"
+            )
         if self.backbone == "transformer" and (self.reader != "subwords" or self.vectors != "learnt"):
             raise ParameterError(
                 f"{self.kind}: backbone=transformer has its own sub-words and vectors; leave those out, or "
@@ -104,7 +110,11 @@ class DualRecipe(TextNetworkRecipe):
 
     def read(self, data: Dataset, labels: Labels, run: Run) -> parts.Points:
         """Points and label texts; for a memory also the keys of points."""
+        from longtail.dual.model import warn_of_unknown
+
+        self.search_settings().check()  # now, rather than after the training
         points = super().read(data, labels, run)
+        warn_of_unknown(labels, np.flatnonzero(~points.label_known()))
         return replace(points, keys=keys_of(data.texts)) if self.memory else points
 
     def reader_of(self, texts: Texts, run: Run) -> Reader:
@@ -138,6 +148,10 @@ class DualRecipe(TextNetworkRecipe):
         """The encoder at this rate, token vectors at their share of it."""
         return self.group("encoder", lr), self.group("encoder.E", lr * self.word_rate)
 
+    def step(self) -> Any:
+        """Forward and backward of a batch, in `chunk` texts at a time if that is set."""
+        return parts.Plain() if self.chunk is None else parts.GradCached(self.chunk)
+
     def build_table(self, net: parts.Dual, structure: parts.Structure) -> None:
         """Classifiers begin at the vectors of their labels' texts."""
         net.set_table(net.label_vectors(net.head(parts.CLF)))
@@ -154,7 +168,9 @@ class DualRecipe(TextNetworkRecipe):
         encoder, about = TextEncoder(*exported), dict(learners[0].about)
         memory = None
         if read.keys is not None:
-            memory = Memory(learners[0].text_vectors(learners[0].head(parts.DE)), read.Y, read.keys, self.storage)
+            points = learners[0].text_vectors(learners[0].head(parts.DE))
+            points[np.diff(read.rows.indptr) == 0] = 0  # a text without known tokens is near to no query
+            memory = Memory(points, read.Y, read.keys, self.storage)
         model = DualModel(self, labels, read.reader, encoder, vectors, share, self.search_settings(), about=about)
         return model.changed_to(memory, self.lookups()[0])
 
@@ -228,7 +244,7 @@ class MinedRecipe(DualRecipe):
         """A phase whose negatives and clusters are mined at its beginning and every `refresh` epochs."""
         plan: Any = parts.Shuffled() if self.cluster_size is None else parts.Clustered(lambda net: net.clusters)
         again = parts.Refresh(self.refresh, self.mined, self.take_up)
-        return parts.Phase(name, self.epochs, tuple(groups), levels, self.mined, build, again, plan)
+        return parts.Phase(name, self.epochs, tuple(groups), levels, self.mined, build, again, plan, self.step())
 
 
 def best_share(model: DualModel, validation: Dataset) -> tuple[float, dict[str, dict[str, float]]]:

@@ -1,4 +1,4 @@
-"""Static token vectors distilled from an encoder: what it makes of each of its word pieces alone.
+"""Static token vectors distilled from an encoder: its output for each of its word pieces alone.
 
 The encoder reads a piece between its special tokens, and the mean of its last layer is that piece's vector. The mean
 over all pieces is subtracted, and the principal components are kept: the first d of them are the best d dimensions.
@@ -94,11 +94,11 @@ def with_first_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def digest_of(files: Source) -> str:
-    """Of tokenizer, settings and weights."""
+    """SHA-256 of the tokenizer, settings and weights."""
     weights = sorted(files.folder.glob(WEIGHTS))
     if not weights or not (files.folder / CONFIG).is_file():
         fix = f"give a folder with {CONFIG} and {WEIGHTS}, as the library `transformers` saves an encoder"
-        raise DataError("no weights of an encoder there", where=files.folder, fix=fix)
+        raise DataError("there are no encoder weights in this folder", where=files.folder, fix=fix)
     hasher = hashlib.sha256()
     for path in (files.tokenizer, files.folder / CONFIG, *weights):
         with path.open("rb") as file:
@@ -107,7 +107,7 @@ def digest_of(files: Source) -> str:
 
 
 def encoded(files: Source, progress: Progress | None = None) -> NDArray[np.float32]:
-    """What the encoder makes of each piece alone (P, width): the mean of its last layer, special tokens included."""
+    """The encoder's output for each piece alone (P, width): the mean of its last layer, special tokens included."""
     try:
         import torch
         from transformers import AutoModel

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from longtail.core.errors import ParameterError
 
-STEPS = 2**16  # a rate is taken to the nearest of so many
+STEPS = 2**16  # rates are rounded to multiples of 1 / STEPS
 
 
 class Dropout(nn.Module):

@@ -30,13 +30,13 @@ N = TypeVar("N", bound=nn.Module)
 class Inception(nn.Module):
     """Word vectors (B, T, D) → the features "meta" and "label" (B, d), for the two tasks of InceptionXML.
 
-    Convolutions take words for channels and run along the dimensions of word vectors, whose number they bring down
-    by 4 twice; flattened, 32·(⌊(⌊D/4⌋ − 16)/4⌋ + 1) are left (`flat`), and so many has each feature. Of less than 64
-    dimensions nothing would be left: such vectors are first projected to 64.
+    Convolutions use words as channels and run along the D dimensions of word vectors. They divide these by 4 twice;
+    flattened, 32·(⌊(⌊D/4⌋ − 16)/4⌋ + 1) values remain (`flat`), the width of a feature. Vectors with fewer than 64
+    dimensions are first projected to 64.
 
-    `routed` is the form of InceptionXML-LF: the three convolutions are mixed by weights of the text's own instead of
-    being laid one upon another, each task has a second convolution of its own, and "label" has D dimensions, since
-    its label weights come from texts and so live among word vectors. `width` sets those of "label" in either form.
+    `routed` is the form of InceptionXML-LF: the three convolutions are mixed by weights that depend on the text instead
+    of being concatenated; each task has its own second convolution; "label" has D dimensions, because its label weights
+    are made from word vectors. `width` sets the dimensions of "label" in either form.
 
     `widths` are the dimensions of the features, `shape` the arguments that build the same network again.
     """
@@ -73,7 +73,7 @@ class Inception(nn.Module):
     def forward(self, x: Tensor, mask: Tensor, detached: frozenset[str] = frozenset()) -> dict[str, Tensor]:
         """Features of texts with word vectors `x` (B, T, D), T at most `length`; `mask` (B, T) is true for words.
 
-        Fewer words than `length` cost less and give the same: missing words are zero to every layer that sees them.
+        Shorter texts cost less and give the same result: padding is zero in every layer.
         The gradient of tasks named in `detached` stops at their own last layer; InceptionXML detaches "label" for its
         first ten epochs, the routed form never does.
         """
@@ -90,7 +90,10 @@ class Inception(nn.Module):
         return {task: hidden(reads[task]) for task, hidden in self.hidden.items()}  # (B, d)
 
     def _trimmed(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """As many words as the longest text has. A GPU would have to wait for the answer: there all are taken."""
+        """Cut to the longest text of the batch.
+
+        On a GPU this would mean waiting for its length, so all places are kept.
+        """
         if x.shape[1] > self.length:
             raise ParameterError(f"inception: texts have at most {self.length} words (length), but got {x.shape[1]}")
         if x.device.type != "cpu":
@@ -127,10 +130,10 @@ class EmbeddingEnhancement(nn.Module):
 
 
 class Concatenation(nn.Module):
-    """Three parallel convolutions of widths 4, 8 and 16; their maps one upon another.
+    """Three parallel convolutions of widths 4, 8 and 16, their outputs concatenated.
 
-    They are taken as one: the narrower ones lie in the middle of the widest, with zeros around them. On a CPU it is
-    half as long as three with torch's own circular padding.
+    Computed as one convolution: the narrower kernels are padded with zeros. On a CPU this takes half the time of three
+    with torch's circular padding.
     """
 
     def __init__(self, channels: int):
@@ -150,10 +153,10 @@ class Concatenation(nn.Module):
 
 
 class Mixture(Concatenation):
-    """Their sum, weighted by each text, plus the input averaged over 4 neighbours.
+    """As `Concatenation`, but the three outputs are added, weighted by each text.
 
-    The weights are σ of a linear map of the input's means: the route function of Yang et al. (2019), whom the paper
-    cites for it.
+    The input averaged over 4 neighbours is added too. The weights are σ of a linear map of the input's means: the route
+    function of Yang et al. (2019), whom the paper cites for it.
     """
 
     def __init__(self, channels: int):
@@ -200,9 +203,9 @@ def second(mixed: int, channels: int) -> nn.Sequential:
 
 
 def settled(module: N) -> N:
-    """A copy for prediction alone: in eval mode, the spectral norms divided out for good.
+    """A copy for prediction only: evaluation mode, spectral norms applied to the weights once.
 
-    A single text otherwise spends a third of its time or more on them.
+    They would take a third or more of the time of a single text.
     """
     made = copy.deepcopy(module).eval()
     for part in list(made.modules()):
@@ -224,7 +227,7 @@ def glorot(module: M) -> M:
 
 
 def at_least_one(**values: int) -> None:
-    """Refuses what is below one, by its name."""
+    """Refuse values below 1, by name."""
     for name, value in values.items():
         if value < 1:
             raise ParameterError(f"inception: {name} must be at least 1, but is {value}")

@@ -1,4 +1,4 @@
-"""Loading a pretrained transformer and taking off what longtail handles itself.
+"""Loading a pretrained transformer and removing the parts that longtail handles itself.
 
 Needs torch, and the library transformers, whose import takes seconds: so it is imported when an encoder is loaded.
 """
@@ -25,13 +25,13 @@ def pretrained(files: Source, layers: int | None = None, dropout: float | None =
     """The first `layers` layers of an encoder (None: all), and its word vectors (V, D).
 
     `dropout` replaces all rates of its settings. The model takes word vectors (B, T, D) as `inputs_embeds`: its own
-    table of them is taken off, and so is the layer that some encoders put on the first token.
+    table of them is removed, and so is the layer that some encoders put on the first token.
     """
     check_encoder(files)
     AutoConfig, AutoModel = classes()
     try:
         config = AutoConfig.from_pretrained(files.folder, local_files_only=True)
-    except Exception as error:  # the library raises whatever its parts raise
+    except Exception as error:  # the library can raise any exception
         raise refused(files, error) from None
     set_depth(config, layers)
     set_dropout(config, dropout)
@@ -56,7 +56,7 @@ def pretrained(files: Source, layers: int | None = None, dropout: float | None =
 def blank(settings: Mapping[str, Any]) -> Model:
     """A model with these settings (`settings_of`), made to be filled by `load_state_dict`."""
     own = {name: value for name, value in settings.items() if name != "model_type"}
-    own["vocab_size"] = 1 + (settings.get("pad_token_id") or 0)  # the table of word vectors is taken off at once
+    own["vocab_size"] = 1 + (settings.get("pad_token_id") or 0)  # the table of word vectors is removed at once
     AutoConfig, AutoModel = classes()
     with quiet():
         config = AutoConfig.for_model(settings["model_type"], **own)
@@ -64,7 +64,7 @@ def blank(settings: Mapping[str, Any]) -> Model:
 
 
 def settings_of(model: Model) -> dict[str, Any]:
-    """What JSON holds of a model: all settings, without where it was loaded from."""
+    """The settings of a model that can be stored as JSON, without its place."""
     found: dict[str, Any] = orjson.loads(model.config.to_json_string(use_diff=False))
     return {name: value for name, value in found.items() if name not in NOT_KEPT}
 
@@ -107,7 +107,7 @@ def set_dropout(config: Any, rate: float | None) -> None:
 
 
 def refused(files: Source, error: Exception) -> DataError:
-    """What is raised for an encoder that transformers does not load."""
+    """The error for an encoder that transformers cannot load."""
     fix = "check that it is an encoder which this version of transformers knows, and that its files are whole"
     found = f"{type(error).__name__}: {error}"
     return DataError("transformers does not load this encoder", where=files.folder, found=found, fix=fix)

@@ -40,7 +40,7 @@ class Reader(ABC):
         """N texts, in this reader's form. `cached` keeps the result on disk where reading again would take longer."""
 
     def names(self) -> list[str]:
-        """The term of each number (V,); "" where it stands for none."""
+        """The term of each number (V,); "" for padding and unknown."""
         names: list[str] = self.vocabulary.names(range(len(self)))
         return names
 

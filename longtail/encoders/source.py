@@ -35,8 +35,8 @@ class Source(NamedTuple):
 def encoder_files(source: str | Path | None, feature: str) -> Source:
     """The files of an encoder: a folder with a tokenizer.json, such a file itself, or None for the default package.
 
-    A name as owner/name, where there is no such folder, is one of the Hugging Face hub: its files are downloaded, the
-    only case in which anything is. `feature` names what needs them, for the error when the package is not installed.
+    A name such as owner/name, if there is no such folder, is looked up on the Hugging Face hub and downloaded; nothing
+    else is ever downloaded. `feature` names what needs the files, for the error when the package is not installed.
     """
     if source is None:
         return installed(feature)
@@ -46,7 +46,7 @@ def encoder_files(source: str | Path | None, feature: str) -> Source:
     file = path / TOKENIZER if path.is_dir() else path
     if not file.is_file():
         fix = f"give a folder with a {TOKENIZER}, the path of such a file, or leave it out to use {PACKAGE}"
-        raise DataError("no tokenizers file there", where=file, fix=fix)
+        raise DataError("there is no tokenizers file at this place", where=file, fix=fix)
     return Source(file, {"source": path.resolve().name} | card(file.parent))
 
 
@@ -59,10 +59,11 @@ def from_hub(name: str) -> Source:
     except Exception as error:  # no network, no such name, no access, not installed: each has a class of its own
         fix = "check the path or the name; without a network, give the folder of an encoder that is already here"
         found = f"{type(error).__name__}: {error}"
-        raise DataError("no such folder, and the hub did not provide it", where=name, found=found, fix=fix) from None
+        problem = "there is no such folder, and it could not be downloaded from the hub"
+        raise DataError(problem, where=name, found=found, fix=fix) from None
     if not (folder / TOKENIZER).is_file():
         fix = f"choose an encoder that has a {TOKENIZER}"
-        raise DataError("this encoder of the hub has no tokenizers file", where=name, fix=fix)
+        raise DataError("this encoder has no tokenizers file", where=name, fix=fix)
     return Source(folder / TOKENIZER, {"source": name, "version": folder.name} | card(folder))
 
 
@@ -73,11 +74,11 @@ def check_encoder(files: Source) -> None:
     missing = [name for name, there in parts.items() if not there]
     if missing:
         fix = f"give a folder with {CONFIG}, {WEIGHTS} and {TOKENIZER}, as `save_pretrained` of transformers writes it"
-        raise DataError(f"not the folder of an encoder: no {' and no '.join(missing)} there", where=folder, fix=fix)
+        raise DataError(f"this is not an encoder: {' and '.join(missing)} missing", where=folder, fix=fix)
 
 
 def installed(feature: str) -> Source:
-    """The default encoder. Its package is not imported: it is only asked where it is and under which licence."""
+    """The default encoder. Its package is only located, not imported."""
     found = importlib.util.find_spec(MODULE)
     if found is None or not found.submodule_search_locations:
         raise MissingExtraError(feature, "weights")

@@ -23,7 +23,7 @@ class Specials(NamedTuple):
 
     @classmethod
     def of(cls, file: bytes, pad: int | None) -> Specials:
-        """As a tokenizers file has them. `pad` is the encoder's; None: 0, for encoders that name none."""
+        """From a tokenizers file. `pad` is the encoder's padding id; None: 0."""
         try:
             tokenizer = opened(file)
         except ValueError as error:

@@ -72,7 +72,7 @@ class Subwords(TokenReader):
 
     @functools.cached_property
     def digest(self) -> str:
-        """Of the tokenizers file."""
+        """SHA-256 of the tokenizers file."""
         return hashlib.sha256(self.file).hexdigest()
 
     @functools.cached_property

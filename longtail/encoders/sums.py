@@ -26,7 +26,7 @@ class Turned(NamedTuple):
 
 
 def turned(at: Tensor, ptr: Tensor, width: int) -> Turned:
-    """Of the pattern whose row b has columns at[ptr[b]:ptr[b + 1]], all below `width`."""
+    """The transpose of the pattern whose row b has columns at[ptr[b]:ptr[b + 1]], all below `width`."""
     if at.device.type == "cpu" and len(at) < 2**31:
         arrays = (np.arange(len(at), dtype=np.int32), at.numpy().astype(np.int32), ptr.numpy().astype(np.int32))
         columns = sp.csr_matrix(arrays, shape=(len(ptr) - 1, width)).tocsc()  # counts, where torch would sort

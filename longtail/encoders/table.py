@@ -13,8 +13,8 @@ from torch import Tensor, nn
 class Table(nn.Module):
     """`weight` (n, d), float32. A step takes the rows it needs and has gradients for these alone.
 
-    `rows` copies them to a leaf of the step's graph and remembers it; after `backward`, `gradient` gives back what was
-    touched. No tensor of the size of the table is made but the table (and its two moments, see `train.adam`). With
+    `rows` copies them to a leaf of the step's graph and remembers it; after `backward`, `gradient` returns the
+    gradients of these rows. No other tensor has the size of the table, except its moments (`train.adam`). With
     `trainable` off, as in phases that freeze it, rows are plain constants.
     """
 
@@ -25,6 +25,7 @@ class Table(nn.Module):
         self.register_buffer("weight", weight.float().contiguous())
         self.trainable = True
         self._taken: list[tuple[Tensor, Tensor]] = []
+        self._gathered: list[tuple[Tensor, Tensor]] = []  # gradients that `gather` has added up
 
     @classmethod
     def of(cls, rows: NDArray[Any]) -> Table:
@@ -63,7 +64,8 @@ class Table(nn.Module):
 
     def gradient(self) -> tuple[Tensor, Tensor] | None:
         """Numbers (U,), each once, and the gradients (U, d) of all rows taken since the last call; None: no row was."""
-        taken, self._taken = [(ids, rows.grad) for ids, rows in self._taken if rows.grad is not None], []
+        taken = [*self._gathered, *((ids, rows.grad) for ids, rows in self._taken if rows.grad is not None)]
+        self._taken, self._gathered = [], []
         if not taken:
             return None
         if len(taken) == 1:
@@ -73,6 +75,11 @@ class Table(nn.Module):
         for own, (_, grad) in zip(at.split([len(ids) for ids, _ in taken]), taken, strict=True):
             total.index_add_(0, own, grad)
         return unique, total
+
+    def gather(self) -> None:
+        """Add up the gradients so far, so that a step in many parts holds each row's gradient once."""
+        if len(self._taken) + len(self._gathered) > 1 and (found := self.gradient()) is not None:
+            self._gathered = [found]
 
 
 def compact(ids: Tensor, n: int) -> tuple[Tensor, Tensor]:

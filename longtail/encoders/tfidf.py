@@ -50,14 +50,14 @@ class TfidfParameters(Parameters):
     ngrams: int = param(1, "longest word n-gram; 0: no words", at_least=0, at_most=5)
     min_ngrams: int = param(1, "shortest word n-gram", at_least=1, at_most=5)
     char_ngrams: int | str | None = param(
-        None, "n-grams of so many characters too, as 4 or 3-5", at_least=1, at_most=MOST_CHARACTERS
+        None, "also character n-grams of this length, such as 4 or 3-5", at_least=1, at_most=MOST_CHARACTERS
     )
     char_within: bool = param(True, "n-grams of characters stay within a word and the blanks around it")
-    min_texts: int = param(1, "a term must stand in at least this many texts", at_least=1)
-    max_share: float = param(1.0, "a term may stand in at most this share of the texts", above=0.0, at_most=1.0)
+    min_texts: int = param(1, "a term must occur in at least this many texts", at_least=1)
+    max_share: float = param(1.0, "a term may occur in at most this share of the texts", above=0.0, at_most=1.0)
     limit: int | None = param(None, "keep at most this many terms, the most frequent, of each kind", at_least=1)
     hashing: int | None = param(
-        None, "no vocabulary: terms share this many features, by a hash", at_least=1, at_most=MOST_COLUMNS
+        None, "no vocabulary: a hash assigns terms to this many columns", at_least=1, at_most=MOST_COLUMNS
     )
     sublinear: bool = param(True, "1 + ln(count) instead of the count")
 
@@ -128,12 +128,14 @@ class Tfidf:
             found = fit_hashed(spelled, settings.hashing, settings.terms(), min_texts=least, max_texts=most)
             terms, words = Texts.of([]), 0
         if not found.texts_with.any():
-            fix = "a word is two letters or digits at least, and terms stand in as many texts as the settings ask for"
-            raise DataError("the texts hold no term to tell them by", found=texts[0] if len(texts) else None, fix=fix)
+            fix = "a word has at least two letters or digits; min_texts and max_share may leave out too many terms"
+            found_text = texts[0] if len(texts) else None
+            raise DataError("the texts contain no term that can be used", found=found_text, fix=fix)
         share = 100 * found.unspaced / max(found.unspaced + found.spaced, 1)
         if share >= 1:
             log.warning(
-                "%.0f %% of the text is in scripts written without spaces: it is cut to characters and pairs of them",
+                "%.0f %% of the text is in scripts written without spaces: it is split into characters and pairs of "
+                "characters",
                 share,
             )
         counts = csr(*found.counts, (len(texts), len(found.texts_with)), canonical=True)
@@ -149,7 +151,7 @@ class Tfidf:
 
     @functools.cached_property
     def idf(self) -> NDArray[np.float32]:
-        """For each term (V,)."""
+        """The inverse document frequency of each term (V,)."""
         return smoothed_idf(self.texts, self.texts_with)
 
     def count(self, texts: Texts) -> sp.csr_matrix:

@@ -77,7 +77,7 @@ class TokenReader(ABC):
         return sp.vstack(blocks, "csr") if blocks else sp.csr_matrix((0, len(self)), dtype=np.float32)
 
     def document_frequency(self, texts: Texts) -> NDArray[np.int64]:
-        """In how many texts each token occurs (V,)."""
+        """The number of texts that contain each token (V,)."""
         found = np.zeros(len(self), np.int64)
         for counts in self._counted(Texts.of(texts), Bar()):
             found += np.bincount(counts.indices, minlength=len(self))

@@ -37,7 +37,7 @@ def can_run(arrays: Arrays, meta: Mapping[str, Any]) -> bool:
 
 
 class OnnxLayers:
-    """Runs the layers; see `encoders.transformer_served.Layers`. The threads are those of longtail at its making."""
+    """Runs the layers; see `encoders.transformer_served.Layers`. The threads are those of longtail when it was made."""
 
     def __init__(self, arrays: Arrays, meta: Mapping[str, Any]):
         config, weights = meta["config"], arrays_under("net", arrays)
@@ -82,7 +82,7 @@ class Graph:
 
     @property
     def eps(self) -> float:
-        """Of all normalisations."""
+        """ε of all layer normalisations."""
         return float(self.config["layer_norm_eps"])
 
     def layer(self, x: str, name: str) -> str:

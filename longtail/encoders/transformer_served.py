@@ -78,7 +78,7 @@ class TorchLayers:
         self.net = Transformer(model, meta["features"], meta["pooling"]).eval().requires_grad_(False)
 
     def __call__(self, vectors: Floats, mask: NDArray[np.bool_]) -> dict[str, Floats]:
-        """See `Layers`."""
+        """Word vectors (b, T, D) and mask (b, T) → features (b, d) by name."""
         import torch
 
         with torch.inference_mode(), torch_threads(get_threads()):

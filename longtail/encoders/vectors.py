@@ -42,19 +42,19 @@ def _glove() -> WordVectors:
 
 
 def vectors_for(words: Sequence[str], known: WordVectors, seed: int = 0) -> NDArray[np.float32]:
-    """The vector of each word (len(words), d); one that is not known has normal noise.
+    """The vector of each word (len(words), d); unknown words get normal noise.
 
-    The noise spreads as wide as the vectors of the known words do, so that it is neither louder nor lost among them.
-    Of a word that is known twice the last vector counts.
+    The noise has the same scale as the vectors of the known words. If `known` has a word twice, the last vector is
+    used.
     """
     place = {word: at for at, word in enumerate(known.words)}
     at = np.fromiter((place.get(word, -1) for word in words), np.int64, len(words))
     have = at >= 0
     found = np.empty((len(words), known.vectors.shape[1]), np.float32)
     found[have] = known.vectors[at[have]]
-    told = "word vectors of %d dimensions: %s of %s words have one, the others begin with noise"
+    told = "word vectors of %d dimensions: %s of %s words have one, the others start at random values"
     log.info(told, found.shape[1], f"{have.sum():,}", f"{len(words):,}")
-    # if none of the words is known, all the vectors say how wide
+    # if no word is known, the scale is that of all vectors
     spread = float(np.std(found[have] if have.any() else known.vectors))
     rng = np.random.default_rng(seed)
     found[~have] = rng.standard_normal((int((~have).sum()), found.shape[1]), np.float32) * np.float32(spread)

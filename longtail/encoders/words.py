@@ -72,8 +72,9 @@ class Words(TokenReader):
         if min_texts > 1:
             terms = terms[cls(terms).document_frequency(texts)[FIRST:] >= min_texts]
         if not len(terms):
-            fix = "a word is a letter or digit at least, and must stand in as many texts as min_texts asks for"
-            raise DataError("the texts hold no word to tell them by", found=texts[0] if len(texts) else None, fix=fix)
+            fix = "a word has at least one letter or digit; min_texts may leave out too many words"
+            found_text = texts[0] if len(texts) else None
+            raise DataError("the texts contain no word that can be used", found=found_text, fix=fix)
         return cls(terms if limit is None else terms[:limit])
 
     def __len__(self) -> int:
@@ -85,7 +86,7 @@ class Words(TokenReader):
 
     @functools.cached_property
     def digest(self) -> str:
-        """Tells vocabularies apart."""
+        """A digest of the vocabulary."""
         return self.terms.digest()
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

@@ -1,7 +1,8 @@
-"""One run in a process of its own, started by `process.py` as `python -m longtail.evidence.child`.
+"""One training, and the runs that share it, in a process of its own.
 
-The job comes as one line of JSON on standard input; the outcome goes to the file that the job names. Standard input
-stays open. When it ends, the parent process is gone, and this process ends too.
+`process.py` starts it as `python -m longtail.evidence.child`. The job comes as one line of JSON on standard input; the
+outcome goes to the file that the job names. Standard input stays open. When it ends, the parent process is gone, and
+this process ends too.
 """
 
 from __future__ import annotations

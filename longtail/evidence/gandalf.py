@@ -54,6 +54,8 @@ TITLES = {
 def _network(name: str, title: str, augment: str, corpora: tuple[str, ...] = ITEMS, **settings: Any) -> Arm:
     """A network of the small preset; delta=0.2 stands for augment.delta=0.2, curve=True for itself."""
     given = {key if key == "curve" else f"augment.{key}": value for key, value in settings.items()}
+    if name != "astec":  # which searches labels; the others, as in their papers, search as many clusters as in training
+        given["breadth"] = 1.0
     steps = tuple((corpus, STEPS[corpus][name]) for corpus in corpora)
     return Arm(f"{TITLES[name]}{title}", System.of(name, {"augment": augment, **given}, "small"), steps)
 

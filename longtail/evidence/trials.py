@@ -27,7 +27,7 @@ class System:
 
     @classmethod
     def of(cls, name: str, settings: Mapping[str, Any] | None = None, preset: str | None = None) -> System:
-        """From a dict of settings."""
+        """The system with these settings, given as a dict."""
         return cls(name, tuple((settings or {}).items()), preset)
 
     @property

@@ -59,7 +59,9 @@ class LabelTree:
         L = Z.shape[0]
         for size, before in zip(sizes[1:], sizes, strict=False):
             if size % before:
-                raise ParameterError(f"levels of {before:,} and {size:,} clusters: each must be a multiple of the last")
+                raise ParameterError(
+                    f"levels of {before:,} and {size:,} clusters: each must be a multiple of the one before"
+                )
         coarse = [size for size in sizes if size < L]
         tree = cls._halved(sp.csr_matrix(Z), coarse, seed)
         return cls(tree.order, (*tree.levels[:-1], *[np.arange(L + 1)] * (len(sizes) - len(coarse) + 1)))

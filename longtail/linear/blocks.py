@@ -78,7 +78,7 @@ class TfidfBlock(Block):
         return self.encoder.encode(x)
 
     def names(self, columns: Iterable[int]) -> list[str]:
-        """The terms."""
+        """The terms of these columns."""
         return self.encoder.names(columns)
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -87,7 +87,7 @@ class TfidfBlock(Block):
 
     @classmethod
     def from_state(cls, arrays: Arrays, meta: dict[str, Any]) -> TfidfBlock:
-        """From `state`."""
+        """The block that `state` described."""
         return cls(Tfidf.from_state(arrays, meta))
 
 
@@ -119,12 +119,12 @@ class GivenBlock(Block):
         return [f"feature {column}" for column in columns]
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Nothing but the width."""
+        """No arrays; the width."""
         return {}, {"width": self._width}
 
     @classmethod
     def from_state(cls, arrays: Arrays, meta: dict[str, Any]) -> GivenBlock:
-        """From `state`."""
+        """The block that `state` described."""
         return cls(int(meta["width"]))
 
 

@@ -47,7 +47,7 @@ class Features(NamedTuple):
 
     @property
     def points(self) -> int:
-        """N."""
+        """The number of points, N."""
         return len(self.arrays[0]) - 1
 
     @property

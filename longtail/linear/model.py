@@ -88,7 +88,7 @@ class LinearModel(StoredModel):
 
     @classmethod
     def from_state(cls, saved: Saved) -> LinearModel:
-        """From `state`."""
+        """The model that `state` described."""
         arrays, meta = saved.arrays, saved.meta
         levels = enumerate(meta["levels"])
         rankers = [Ranker.from_state(arrays, f"tree{i}", count, meta["width"]) for i, count in levels]

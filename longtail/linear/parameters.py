@@ -18,7 +18,7 @@ class LinearParameters(Parameters):
     loss: Literal["squared-hinge", "logistic"] = param("squared-hinge", "what a wrong margin costs")
     solver: Literal["dcd", "newton"] = param("dcd", "dual coordinate descent, or Newton's method (logistic: newton)")
     C: float = param(1.0, "cost of errors against the size of weights", above=0.0)  # PECOS, XR-Transformer: 1
-    C_negative: float | None = param(None, "that of errors on negatives (none: C)", above=0.0)  # PECOS Cn: C
+    C_negative: float | None = param(None, "cost of errors on negatives (none: C)", above=0.0)  # PECOS Cn: C
     costs: Literal["equal", "counts"] = param("equal", "counts: a node costs by its share of the point's labels")
     eps: float = param(0.1, "how far from optimal the solver may stop", above=0.0)  # LIBLINEAR, PECOS: 0.1
     prune: float = param(0.1, "weights smaller than this are dropped", at_least=0.0)  # PECOS: 0.1

@@ -69,7 +69,7 @@ class Ranker:
 
     @classmethod
     def from_state(cls, arrays: Any, prefix: str, levels: int, width: int) -> Ranker:
-        """From `state`."""
+        """The ranker that `state` described."""
         order, ends = arrays[f"{prefix}.order"], (arrays[f"{prefix}.ends{t}"] for t in range(levels - 1))
         tree = LabelTree(order, (*ends, np.arange(len(order) + 1)))
         fields = PackedLevel._fields

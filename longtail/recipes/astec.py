@@ -28,7 +28,7 @@ else:
 log = logging.getLogger("longtail")
 CLUSTERS, LABELS = 0, 1  # the levels
 BETAS = (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2, 0.9, 0.1, 0.05, 0.02)  # of values that do equally well the first is taken
-NEAR = 10  # at most one point in so many has a vote: votes of nearly all would be popularity
+NEAR = 10  # at most a tenth of the points vote: votes of nearly all would only count popularity
 BLOCK = 4096  # points whose shortlists are made at a time
 
 
@@ -128,7 +128,7 @@ class Astec(BagRecipe):
         return {"features": features, "shortlist": np.concatenate(found)}
 
     def build_labels(self, net: parts.Cascade, structure: parts.Structure) -> None:
-        """Free classifiers of the labels; those of the clusters are of no more use."""
+        """Free classifiers of the labels; those of the clusters are no longer needed."""
         if net.has_level(CLUSTERS):
             net.drop_level(CLUSTERS)
         net.encoder.copy_residual("near", "text")
@@ -140,7 +140,7 @@ class Astec(BagRecipe):
         net.join = parts.Near(self.nearby(net, structure["features"]), 0.5 if self.beta is None else self.beta)
 
     def nearby(self, net: parts.Cascade, features: np.ndarray) -> parts.Nearby:
-        """The points and centroids among which what is near is searched."""
+        """The points and centroids among which shortlists are searched."""
         neighbours = min(self.neighbours, max(1, net.points // NEAR))
         return parts.Nearby.of(features, net.data.Y, neighbours, self.shortlist)
 

@@ -1,4 +1,4 @@
-"""The default: picks a recipe for the corpus at hand, and says which.
+"""The default: picks a recipe for the corpus, and says which.
 
 longtail train DATA --out MODEL
 """

@@ -28,12 +28,12 @@ class Decaf(WithClusters, BagRecipe):
     """The weights of label l are σ(α) ⊙ R(E z_l) + σ(β) ⊙ w_l: its text z_l through the word table E, and a free row.
 
     A text is R(E x), x its TF-IDF. Three phases: `surrogate` trains E on clusters of labels whose weights come from
-    their texts alone; then labels are clustered anew by their dense centroids, and `clusters` trains new classifiers
+    their texts alone; then labels are clustered again by their dense centroids, and `clusters` trains new classifiers
     of the clusters; `labels` trains those of the labels, on the labels of each point's best clusters and its true
-    ones. This shortlist is made once. E goes on being trained in every phase, for the labels in a table of their own
-    (as the authors' code keeps one for each level); `freeze_words` trains it in the first phase only, which the paper
-    calls DECAF-lite. A label's score is σ(cluster) · σ(label). The authors halve rates in the middle of a phase; here
-    `schedule` says how they change.
+    ones. This shortlist is made once. E is trained in every phase; labels have a table of their own (as the authors'
+    code keeps one for each level); `freeze_words` trains it in the first phase only, which the paper calls DECAF-lite.
+    A label's score is σ(cluster) · σ(label). The authors halve rates in the middle of a phase; here `schedule` says how
+    they change.
     """
 
     name = "decaf"
@@ -48,6 +48,7 @@ class Decaf(WithClusters, BagRecipe):
             "dimension": 256,
             "labels_per_cluster": 8.0,
             "beam": 80,
+            "breadth": 2.0,
             "dropout": 0.4,
             "batch": 1024,
             "surrogate_epochs": 4,

@@ -37,7 +37,7 @@ class DEXML(DualRecipe):
     }
 
     batch: int = param(1024, "points of a step", at_least=1)
-    chunk: int = param(512, "texts that are encoded at a time", at_least=1)
+    chunk: int | None = param(512, "texts encoded at a time, to save memory (none: all labels)", at_least=1)
     lr: float = param(3e-4, "learning rate", above=0.0)  # paper: 3e-4
     schedule: Schedule = param("cosine", "how learning rates change")  # noqa: RUF009
 
@@ -53,4 +53,4 @@ class DEXML(DualRecipe):
     def phases(self) -> list[parts.Phase]:
         """One phase, of steps with cached gradients."""
         groups = self.encoder_groups(self.lr)
-        return [parts.Phase("texts", self.epochs, groups, (parts.DE,), step=parts.GradCached(self.chunk))]
+        return [parts.Phase("texts", self.epochs, groups, (parts.DE,), step=self.step())]

@@ -49,5 +49,5 @@ class DPR(MinedRecipe):
         return parts.Dual(read, encoder, (head,), (loss,), self.phases(), draws, seed, about)
 
     def phases(self) -> list[parts.Phase]:
-        """One phase."""
+        """One phase: the encoder on texts and label texts."""
         return [self.phase("texts", self.encoder_groups(self.lr), (parts.DE,), self.take_up)]

@@ -1,4 +1,4 @@
-"""InceptionXML (Kharbanda et al., SIGIR 2023): convolutions over short texts, negatives found as training goes.
+"""InceptionXML (Kharbanda et al., SIGIR 2023): convolutions over short texts; negatives grow harder during training.
 
 longtail train DATA --recipe inceptionxml --out MODEL
 """
@@ -20,7 +20,7 @@ else:
     parts = Lazy("longtail.cascade.parts")
 
 CLUSTERS, LABELS = 0, 1  # the levels
-LEAST = 64  # labels of a shortlist, however few there are
+LEAST = 64  # fewest labels of a shortlist
 DETACHED = 10 / 45  # the paper's share of epochs, where there are no more epochs than `detached`
 
 
@@ -29,7 +29,7 @@ class InceptionXML(WithClusters, SequenceRecipe):
     """Words of a title are channels of convolutions along the dimensions of their vectors (encoders/inception.py).
 
     One network with two tasks, trained together: clusters of labels, all of them; and labels, on those below the
-    clusters that score best for the point just now, its true ones first. So negatives grow harder as the encoder
+    clusters that currently score best for the point, its true ones first. So negatives grow harder as the encoder
     learns. For the first `detached` epochs labels do not train the encoder; if there are no more epochs than that, for
     the paper's share of them, 10 of 45. A label's score is σ(cluster) · σ(label).
     """
@@ -46,6 +46,7 @@ class InceptionXML(WithClusters, SequenceRecipe):
             "length": 24,
             "batch": 256,
             "shortlist": 400,
+            "breadth": 3.0,
             "dropout": 0.2,
             "bias": True,
             "epochs": 5,
@@ -55,7 +56,9 @@ class InceptionXML(WithClusters, SequenceRecipe):
     }
 
     labels_per_cluster: float = param(8.0, "labels in a cluster, about", at_least=1.0)  # paper: 2^14 for 131K labels
-    shortlist: int | None = param(None, "labels a point is trained on and ranked among (none: √L)", at_least=1)
+    shortlist: int | None = param(
+        None, "labels that a point is trained on; prediction ranks `breadth` times as many (none: √L)", at_least=1
+    )
     dropout: float = param(0.3, "dropout before classifiers", at_least=0.0, below=1.0)  # paper: 0.3 – 0.5
     epochs: int = param(45, "passes over the training set", at_least=1)  # paper: 45
     detached: int = param(10, "epochs at first in which labels do not train the encoder", at_least=0)  # paper: 10

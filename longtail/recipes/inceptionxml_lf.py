@@ -27,7 +27,7 @@ class InceptionXMLLF(WithWalks, InceptionXML):
 
     z¹ = E z⁰ is the label's text through the word table, z² = Σ_m G_lm z¹_m that of its neighbours in the graph of
     random walks, Φ(z) = α·R·GELU(z) + β·z. The three convolutions of the encoder are mixed by each text, and the
-    second one is each task's own. Phase I (`texts`) trains without w_l. Then labels are clustered anew by z¹, the
+    second one is each task's own. Phase I (`texts`) trains without w_l. Then labels are clustered again by z¹, the
     clusters' classifiers begin again, w_l begins at z¹, and phase II (`joint`) repeats the training with all three;
     Φ_l and Φ_g go on from where they are. Labels train the encoder from the first step on.
     """
@@ -45,6 +45,7 @@ class InceptionXMLLF(WithWalks, InceptionXML):
             "length": 24,
             "labels_per_cluster": 8.0,
             "shortlist": 400,
+            "breadth": 3.0,
             "dropout": 0.2,
             "bias": True,
             "batch": 512,

@@ -3,7 +3,7 @@
     longtail train DATA --recipe neighbours --out MODEL
 
 A strong baseline that needs no training. It can find every training text, so it can also suggest a label that has one
-example only, or none but a text of its own.
+example only, or only a text of its own.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class NeighboursModel(StoredModel):
 
     @classmethod
     def from_state(cls, saved: Saved) -> NeighboursModel:
-        """From `state`."""
+        """The model that `state` described."""
         arrays, meta = saved.arrays, saved.meta
         encoder = None if meta["encoder"] is None else Tfidf.from_state(arrays, meta["encoder"])
         label_lists = unpack_csr("label_index", arrays)

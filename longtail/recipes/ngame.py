@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from longtail.core.lazy import Lazy
 from longtail.core.parameters import param
 from longtail.dual.recipe import STATIC, DualRecipe
@@ -26,7 +28,7 @@ class NGAME(DualRecipe):
     """Stage M1 trains the encoder, stage M2 classifiers on top of it.
 
     M1: triplets of a query, one of its labels, and the ten hardest labels that the batch has for other queries. Batches
-    are small clusters of similar texts, laid end to end in random order, so hard negatives come for nothing; clusters
+    are small clusters of similar texts, laid end to end in random order, so hard negatives cost nothing extra; clusters
     are renewed every few epochs and double in size as training goes on. M2: the encoder is frozen, classifiers begin at
     the label texts, and triplets have the three hardest positives and five hardest negatives of the batch. To predict,
     both cosines are added with a weight chosen on validation; the authors' code instead feeds both to a small tree.
@@ -36,7 +38,15 @@ class NGAME(DualRecipe):
     title = "a dual encoder on batches of similar texts, then classifiers"
     paper = "NGAME, Dahiya et al. 2023"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "small": {**STATIC, "batch": 1024, "epochs": 15, "lr": 2e-3, "table_epochs": 5, "table_lr": 4e-3}
+        "small": {
+            **STATIC,
+            "batch": 1024,
+            "epochs": 15,
+            "lr": 2e-3,
+            "refresh": 1,  # 15 epochs double the clusters as often as the paper's 300
+            "table_epochs": 5,
+            "table_lr": 4e-3,
+        }
     }
 
     batch: int = param(1600, "points of a step", at_least=1)  # paper: 1,600
@@ -66,16 +76,25 @@ class NGAME(DualRecipe):
         words, plan = self.encoder_groups(self.lr), parts.Clustered(lambda net: net.clusters)
         again = parts.Refresh(self.refresh, self.clustered, self.take_up)
         table = (self.group("heads.1", self.table_lr), self.group("table", self.table_lr))
-        prepare, then, batch = self.clustered, self.table_epochs, self.table_batch
+        then, batch = self.table_epochs, self.table_batch
         return [
-            parts.Phase("M1", self.epochs, words, (parts.DE,), prepare, self.take_up, again, plan),
-            parts.Phase("M2", then, table, (parts.CLF,), prepare, self.build, plan=plan, batch=batch),
+            parts.Phase("M1", self.epochs, words, (parts.DE,), self.clustered, self.take_up, again, plan, self.step()),
+            parts.Phase("M2", then, table, (parts.CLF,), self.clustered_at_last, self.build, plan=plan, batch=batch),
         ]
 
     def clustered(self, net: parts.Dual) -> parts.Structure:
-        """Clusters of 1, 2, 4, 8 … similar texts, by how much of the training is over."""
-        size = 2 ** sum(net.done >= share for share in DOUBLINGS)
-        return {"clusters": parts.clusters_of(net.text_vectors(net.head(parts.DE)), size, net.seed)}
+        """Clusters of 1, 2, 4, 8 … similar texts, by how much of M1 is over."""
+        return self.clusters(net, sum(net.done >= share for share in DOUBLINGS))
+
+    def clustered_at_last(self, net: parts.Dual) -> parts.Structure:
+        """The largest clusters, for M2."""
+        return self.clusters(net, len(DOUBLINGS))
+
+    def clusters(self, net: parts.Dual, doublings: int) -> parts.Structure:
+        """Clusters (N,) of 2^`doublings` similar texts; single texts need no vectors."""
+        if not doublings:
+            return {"clusters": np.arange(net.points, dtype=np.int32)}
+        return {"clusters": parts.clusters_of(net.text_vectors(net.head(parts.DE)), 2**doublings, net.seed)}
 
     def take_up(self, net: parts.Dual, structure: parts.Structure) -> None:
         """Use new clusters."""

@@ -30,7 +30,7 @@ class Popular(TrainedRecipe):
     """Ranks labels by the share of training points that have them. Every other system must beat this."""
 
     name = "popular"
-    title = "the most frequent labels for every text: the floor"
+    title = "the most frequent labels for every text: the baseline"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -114,5 +114,5 @@ def popular_labels(
 
 
 def accepts_of(data: Dataset) -> str | int:
-    """What a model trained on this data takes: texts, or so many features."""
+    """What a model trained on this data takes: texts, or the number of features."""
     return "text" if data.has_text else int(data.features.shape[1])

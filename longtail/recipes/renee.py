@@ -25,8 +25,9 @@ class Renee(DualRecipe):
 
     The gradient σ − y is formed for one chunk of labels after another. Classifiers are moved by SGD with momentum, the
     encoder by Adam. Label texts have no part in training: take `augment=self`, as the authors' runs on corpora with
-    label texts do, or `augment=gandalf`. They do serve labels that are added later. The authors begin at the encoder of
-    NGAME's first stage; here it begins where `vectors` says, so its rate is higher (their rate without that stage).
+    label texts do, or `augment=gandalf`. They are still used for labels that are added later. The authors begin at the
+    encoder of NGAME's first stage; here it begins where `vectors` says, so its rate is higher (their rate without that
+    stage).
     """
 
     name = "renee"
@@ -59,7 +60,7 @@ class Renee(DualRecipe):
         """One phase; classifiers begin at small random numbers."""
         table = parts.Group("table", self.table_lr, self.schedule, self.warmup, self.decay, "sgd")
         groups = (*self.encoder_groups(self.lr), self.group("heads.1", self.lr), table)
-        return [parts.Phase("together", self.epochs, groups, (parts.CLF,), build=self.build)]
+        return [parts.Phase("together", self.epochs, groups, (parts.CLF,), build=self.build, step=self.step())]
 
     def build(self, net: parts.Dual, structure: parts.Structure) -> None:
         """Ψ ~ N(0, 0.02²)."""

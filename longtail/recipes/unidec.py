@@ -25,7 +25,7 @@ class UniDEC(MinedRecipe):
 
     A step draws β positives and η mined negatives of each query; their union is the pool, in which every true label
     counts. Each head has a decoupled softmax from queries to labels and one from labels to queries. Every `refresh`
-    epochs, hard negatives are mined and points clustered anew. In prediction a label's score is a weighted sum of both
+    epochs, hard negatives are mined and points clustered again. In prediction a label's score is a weighted sum of both
     heads' cosines; the weight is chosen on the validation part unless it is given.
     """
 

@@ -29,7 +29,7 @@ LOWEST = torch.finfo(torch.float32).min
 
 
 class Scored(NamedTuple):
-    """What a level has said of a batch, as the level below reads it."""
+    """The logits of one level for a batch; the level below reads them."""
 
     nodes: Tensor | None  # (B, C), padded by −1; None: all K nodes of the level
     logits: Tensor  # (B, C) or (B, K)
@@ -41,7 +41,7 @@ class Shortlist(NamedTuple):
 
     nodes: Tensor | None  # (B, C), padded by −1; None: all nodes of the level
     counted: Tensor | None = None  # (B, C): 1, or 0 for pads; None where nodes is None
-    recall: Tensor | None = None  # the share of true nodes that the list holds without being told the truth
+    recall: Tensor | None = None  # the share of true nodes in the list before true nodes are added
     targets: Tensor | None = None  # (B, C), where building the list gave them
 
 
@@ -50,7 +50,7 @@ class Candidates(nn.Module):
 
     @abstractmethod
     def forward(self, points: Tensor, truth: Truth, above: Scored | None) -> Shortlist:
-        """`above` is what the level above has said; None if this level is trained alone."""
+        """`above` has the logits of the level above; None if this level is trained alone."""
 
 
 class All(Candidates):
@@ -100,7 +100,7 @@ class Below(Candidates):
         family = self.family.value
         known = above.logits.detach().float()  # (B, K) or (B, C)
         forced = with_truth_first(known, above)
-        if above.nodes is not None:  # a pad that is chosen for want of others has no children
+        if above.nodes is not None:  # a pad has no children; it is chosen only if there are too few nodes
             known, forced = (scores.masked_fill(above.nodes < 0, LOWEST) for scores in (known, forced))
         parents = nodes_at(above.nodes, best(forced, self.beam))  # (B, beam)
         nodes = self.below(parents)

@@ -16,7 +16,7 @@ from longtail.scoring.candidates import All, Below, Candidates, Static
 from longtail.scoring.losses import BCE, Loss
 from longtail.scoring.weights import LabelWeights
 
-IN_COMMON = 8  # a product of all with all does so many times the work in the time of single products
+IN_COMMON = 8  # one full matrix product computes about this many times more products per second than single ones
 
 
 class Level(nn.Module, ABC):

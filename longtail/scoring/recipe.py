@@ -74,7 +74,7 @@ class TextNetworkRecipe(NetworkRecipe):
         return Subwords.fit(texts, self.encoder, progress=run.progress)[0]
 
     def word_vectors(self, reader: Reader, about: dict[str, Any]) -> Table:
-        """E (V, D) as training begins; `about` is told where vectors come from, for the model to record."""
+        """E (V, D) as training begins; `about` receives where vectors come from, for the model to record."""
         from longtail.encoders.table import Table
 
         if self.vectors == "glove":

@@ -120,7 +120,7 @@ class Blended(LabelWeights):
 
     The parts are text, graph and (except in first phases) w_l. T and P are multiplied first, and the parts are never
     stacked: T and P are a few rows, and labels are many. The ReLU and dropout that the authors' code has between P and
-    T are left out for that.
+    T are left out for this reason.
     """
 
     def __init__(self, parts: dict[str, LabelWeights]):

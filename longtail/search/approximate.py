@@ -48,6 +48,10 @@ class Approximate(Index):
         made.add(vectors)
         return cls(exact, faiss.serialize_index(made), settings.probes)
 
+    @classmethod
+    def check_library(cls) -> None:
+        library()
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.exact.shape

@@ -31,6 +31,11 @@ class Index(ABC):
     def of(cls, vectors: Floats, settings: SearchSettings) -> Index:
         """Build the index of vectors (L, d)."""
 
+    @classmethod
+    def check_library(cls) -> None:
+        """Refuse to go on if a library that this index needs is not installed."""
+        return
+
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
@@ -107,6 +112,10 @@ class SearchSettings(Parameters):
     )
     lists: int | None = param(None, "approximate: lists that vectors are divided among; none: twice √L", at_least=1)
     probes: int = param(32, "approximate: lists read for each query; more finds more and is slower", at_least=1)
+
+    def check(self) -> None:
+        """Refuse an index whose library is not installed."""
+        indexes[self.index].check_library()
 
     def build(self, vectors: Floats) -> Index:
         """Build the index of vectors (L, d)."""

@@ -23,9 +23,9 @@ Keys = NDArray[np.uint64]
 class Lookup(NamedTuple):
     """How much a memory counts: λ, τ and b of p = softmax(q Kᵀ / τ) V, V = [λ I; (1 − λ) Y], over the b nearest."""
 
-    share: float  # λ, the share of labels; the rest is that of remembered points, and 1 leaves the memory out
-    temperature: float  # τ
-    neighbours: int  # b, of labels and of points each
+    share: float = 1.0  # λ, the share of labels; the rest is that of remembered points, and 1 leaves the memory out
+    temperature: float = 0.05  # τ
+    neighbours: int = 100  # b, of labels and of points each
 
 
 @dataclass(frozen=True)
@@ -94,27 +94,39 @@ class Memory:
         weights /= weights.sum(axis=1, keepdims=True)
         m = labels.shape[1]
         own = rows_of(labels, lookup.share * weights[:, :m], self.Y.shape[1])
-        votes = rows_of(points, (1 - lookup.share) * weights[:, m:], len(self))
-        return (own + votes @ self.Y).tocsr()
+        votes = rows_of(points, (1 - lookup.share) * weights[:, m:], len(self)) @ self.Y
+        return added(own, votes)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What a model folder keeps."""
+        """Vectors, keys and targets as arrays, for the model folder."""
         arrays: dict[str, NDArray[Any]] = {"vectors": self.vectors, "keys": self.keys}
         return arrays | pack_csr("Y", self.Y)
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], storage: Storage = "float32") -> Memory:
-        """From `state`."""
+        """The memory that `state` described."""
         Y = unpack_csr("Y", arrays)
-        if Y is None or "vectors" not in arrays or "keys" not in arrays or len(arrays["keys"]) != Y.shape[0]:
+        if Y is None or "vectors" not in arrays or "keys" not in arrays:
             raise StoreError("the memory of the model is damaged: arrays are missing; save the model again")
-        return cls(arrays["vectors"], Y, arrays["keys"], storage)
+        vectors, keys = arrays["vectors"], arrays["keys"]
+        if vectors.ndim != 2 or keys.shape != vectors.shape[:1] or Y.shape[0] != len(keys):
+            raise StoreError("the memory of the model is damaged: its arrays differ in length; save the model again")
+        return cls(vectors, Y, keys, storage)
 
 
 def keys_of(names: Iterable[str]) -> Keys:
     """The keys (n,) of names or texts: 64 bits of a hash."""
-    digests = b"".join(hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
+    digests = b"".join(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names)
     return np.frombuffer(digests, "<u8").astype(np.uint64)
+
+
+def added(a: sp.csr_matrix, b: sp.csr_matrix) -> sp.csr_matrix:
+    """a + b with every entry of both. scipy's sum drops those that are 0, which are labels to be ranked as well."""
+    beside = sp.hstack([a, b], "csr")
+    total = sp.csr_matrix((beside.data, beside.indices % a.shape[1], beside.indptr), shape=a.shape)
+    total.has_canonical_format = total.has_sorted_indices = False
+    total.sum_duplicates()
+    return total
 
 
 def rows_of(columns: NDArray[np.int32], values: NDArray[np.floating[Any]], width: int) -> sp.csr_matrix:

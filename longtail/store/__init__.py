@@ -9,3 +9,4 @@ from longtail.store.model import StoredModel as StoredModel
 from longtail.store.model import check_model_place as check_model_place
 from longtail.store.model import describe as describe
 from longtail.store.model import load as load
+from longtail.store.model import sweep_model as sweep_model

@@ -188,18 +188,32 @@ def _write_manifest(folder: Path, manifest_name: str, text: bytes) -> None:
     disk.sync_folder(folder)  # before deleting old data: a crash could bring the old manifest back
 
 
+def sweep_folder(folder: str | Path, manifest_name: str, kind: str) -> None:
+    """Delete what earlier saves left behind; an error if something cannot be deleted.
+
+    For edits that erase: a save that was interrupted leaves the old arrays, and a save itself only warns of them.
+    """
+    folder = Path(folder)
+    with locked(folder), disk.explained("delete files of earlier saves", folder):
+        _delete_unnamed(folder, manifest_name, kind)
+
+
 def _sweep(folder: Path, manifest_name: str, kind: str, also_keep: str | None = None) -> None:
     """Delete everything the current manifest does not name. A failure here must not make the save fail."""
     try:
-        current = check_place(folder, manifest_name, kind)
-        kept = {also_keep, None if current is None else current["generation"]}
-        for path in sorted(folder.iterdir()):
-            if path.name == _temporary(manifest_name):
-                disk.unlink(path)
-            elif path.name not in kept and GENERATION.fullmatch(path.name):
-                disk.remove_folder(path)
+        _delete_unnamed(folder, manifest_name, kind, also_keep)
     except (StoreError, OSError) as error:  # e.g. a file still open on Windows; the next save tries again
         log.warning("could not delete files that an earlier save left behind: %s", error)
+
+
+def _delete_unnamed(folder: Path, manifest_name: str, kind: str, also_keep: str | None = None) -> None:
+    current = check_place(folder, manifest_name, kind)
+    kept = {also_keep, None if current is None else current["generation"]}
+    for path in sorted(folder.iterdir()):
+        if path.name == _temporary(manifest_name):
+            disk.unlink(path)
+        elif path.name not in kept and GENERATION.fullmatch(path.name):
+            disk.remove_folder(path)
 
 
 def _open_arrays(folder: Path, manifest: dict[str, Any], verify: bool) -> dict[str, NDArray[Any]]:

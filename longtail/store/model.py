@@ -18,7 +18,7 @@ from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.recipe import Recipe, recipes
 from longtail.store.cache import forget
-from longtail.store.folder import RUN, check_place, open_folder, save_folder, size_of
+from longtail.store.folder import RUN, check_place, open_folder, save_folder, size_of, sweep_folder
 from longtail.store.manifest import plain, read_manifest
 from longtail.store.parts import pack_labels, unpack_labels
 
@@ -119,6 +119,11 @@ def load(folder: str | Path, verify: bool = True) -> Model:
         raise StoreError(f"{path.parent}: {error} is missing; the model is damaged: train it again") from error
     except (TypeError, AttributeError, IndexError, ValueError) as error:  # unexpected shapes or types
         raise StoreError(f"{path.parent}: its parts do not fit together; damaged: train again ({error})") from error
+
+
+def sweep_model(folder: str | Path) -> None:
+    """Delete files that interrupted saves of the model in a folder left behind; an error if that is not possible."""
+    sweep_folder(folder, MANIFEST, KIND)
 
 
 def describe(folder: str | Path) -> dict[str, Any]:

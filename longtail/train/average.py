@@ -20,7 +20,7 @@ class Average:
 
     @torch.no_grad()
     def add(self, module: nn.Module) -> None:
-        """Take the present weights into the mean."""
+        """Add the current weights to the mean."""
         self.count += 1
         for name, tensor in module.state_dict().items():
             if not tensor.is_floating_point():

@@ -18,7 +18,7 @@ from longtail.core.run import Run
 from longtail.store.cache import find, keep
 from longtail.train.learner import Learner
 from longtail.train.loop import Loop
-from longtail.train.phase import steps_of
+from longtail.train.phase import Phase, steps_of
 from longtail.train.settings import LoopParameters
 
 log = logging.getLogger("longtail")
@@ -68,9 +68,10 @@ def steps_for_budget(network: Callable[[], Learner], settings: LoopParameters, r
     if costs.every_epoch:
         per_epoch = rehearsal.steps_per_epoch(rehearsal.phases[-1])
         phases[-1] = replace(phases[-1], step=phases[-1].step + once / per_epoch)
+    planned = steps_of(learner.phases, learner.points, settings)
+    phases = [rehearsal.with_refresh(*each) for each in zip(rehearsal.phases, phases, planned, strict=True)]
     until = time.monotonic() + budget if run.until is None else run.until
     left = (until - time.monotonic()) * (1 - MARGIN) / costs.networks - once * costs.scorings
-    planned = steps_of(learner.phases, learner.points, settings)
     steps = rehearsal.agreed(steps_within(left, phases, planned))
     log.info("the budget of %.0f s allows %d of %d steps: --set steps=%d", budget, steps, sum(planned), steps)
     if run.folder is not None:
@@ -92,6 +93,13 @@ class Rehearsal(Loop):
         with self.threads():
             return [self._measure(number, budget) for number in range(len(self.learner.phases))]
 
+    def with_refresh(self, phase: Phase, measured: Rehearsed, planned: int) -> Rehearsed:
+        """With each step's share of the work that is repeated every few epochs: as much as before the first step."""
+        interval = 0 if phase.refresh is None else phase.refresh.every * self.steps_per_epoch(phase)
+        if not 0 < interval < planned:
+            return measured
+        return replace(measured, step=measured.step + measured.before / interval)
+
     def _measure(self, number: int, budget: float) -> Rehearsed:
         began = self.clock()
         self.build(number)
@@ -108,7 +116,7 @@ class Rehearsal(Loop):
 
 
 def steps_within(seconds: float, phases: list[Rehearsed], planned: list[int]) -> int:
-    """How many steps of all phases together fit into so many seconds, if phases share them as they share `planned`.
+    """How many steps of all phases together fit into this many seconds, if phases share them as they share `planned`.
 
     Never more than planned. If not even one step of each phase fits, one of each is returned, with a warning.
     """

@@ -189,7 +189,7 @@ def recipe_of(model: Model) -> TrainedRecipe:
 
 @contextmanager
 def native_threads(threads: int) -> Iterator[None]:
-    """So many threads for the C++ kernels in the block, and afterwards as many as before."""
+    """Use this many threads in the C++ kernels within the block."""
     before = get_threads()
     set_threads(threads)
     try:

@@ -22,7 +22,7 @@ class Learner(nn.Module, ABC):
 
     phases: Sequence[Phase]
     points: int  # N, of the training set
-    done: float = 0.0  # the share of the present phase that was over when it prepared or refreshed last
+    done: float = 0.0  # the share of the current phase that had passed at its last prepare or refresh
 
     @abstractmethod
     def forward(self, points: Tensor, phase: Phase, done: float) -> tuple[Tensor, Figures]:

@@ -107,6 +107,7 @@ class Loop:
         phase = self.phases[number]
         if phase.name not in self.structures:
             self.learner.done = 0.0
+            self.learner.to(self.accelerator.device)  # what is prepared may encode all texts
             seed_everything(self.run.seed, number, PREPARE)
             self.structures[phase.name] = self.agreed(phase.prepare(self.learner))
             phase.build(self.learner, self.structures[phase.name])
@@ -163,7 +164,8 @@ class Loop:
         if not np.isfinite(found["loss"]):
             raise DataError(
                 f"the loss became {found['loss']} at step {step + 1} of phase {phase.name}",
-                fix="a lower rate (--set lr=…; surrogate_lr=… in that phase) or precision=float32 helps most often",
+                fix="a lower learning rate (--set lr=…, or the rate of this phase, see `longtail recipes NAME`) or "
+                "precision=float32 helps most often",
             )
         self.optimisers.move(step, self.steps[number])
         return found
@@ -225,7 +227,7 @@ class Loop:
                 self._compare(scores["mean"])
 
     def _compare(self, score: float) -> None:
-        """Keep the weights if they are the best so far; else count how long there were none better."""
+        """Keep the weights if they are the best so far; else count epochs without improvement."""
         if score > self.best_score:
             self.best_score, self.waited = score, 0
             self.best = {name: tensor.detach().clone() for name, tensor in self.learner.state_dict().items()}
@@ -266,6 +268,7 @@ class Loop:
             log.info("no checkpoint found; starting from scratch")
             return 0, 0
         tensors, structures, meta = found
+        self.learner.to(self.accelerator.device)
         for phase in self.phases:
             if phase.name in meta["structures"]:
                 self.structures[phase.name] = arrays_under(f"phase.{phase.name}", structures)
@@ -302,9 +305,9 @@ def seed_everything(seed: int, phase: int, step: int, *more: int) -> None:
 def accelerator(device: str, precision: str) -> Accelerator:
     """Accelerate's object for the device asked for; `auto` is a GPU if there is one."""
     AcceleratorState._reset_state(True)  # of an earlier training of this process, which may have had other settings
-    # phases leave parts of a network out; tables are kept alike by their own step
+    # phases leave parts of a network out; `Optimisers` keeps tables equal on all processes
     ddp = DistributedDataParallelKwargs(find_unused_parameters=True, broadcast_buffers=False)
     made = Accelerator(cpu=device == "cpu", mixed_precision=PRECISIONS[precision], kwargs_handlers=[ddp])
-    if device not in ("auto", made.device.type, str(made.device)):  # Accelerate takes what there is without a word
+    if device not in ("auto", made.device.type, str(made.device)):  # Accelerate silently uses what there is
         raise ParameterError(f"device {device!r} is not available: this process would train on {str(made.device)!r}")
     return made

@@ -190,7 +190,7 @@ class NetworkRecipe(TrainedRecipe):
 
 
 def kept_step(rows: History, patience: int | None) -> int:
-    """After how many steps, of all phases together, a network stood as it was kept: at its best epoch, or the last."""
+    """The step, counted over all phases, of the network that was kept: its best epoch, or the last."""
     scored = [row for row in rows if "validation" in row]
     if patience is None or not scored:
         return int(rows[-1]["step"])

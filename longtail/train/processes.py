@@ -49,7 +49,7 @@ class Gathered(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        """What all processes want changed in the own items."""
+        """The gradient of this process's items: the sum over all processes."""
         process, count = processes()
         total = grads[0].contiguous().clone()
         torch.distributed.all_reduce(total)

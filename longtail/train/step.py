@@ -10,6 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from longtail.encoders.table import Table
+
 if TYPE_CHECKING:
     from longtail.train.loop import Loop
     from longtail.train.phase import Phase
@@ -18,8 +20,7 @@ if TYPE_CHECKING:
 class Step(Protocol):
     """Computes the gradients of a batch; the loop then moves the weights.
 
-    An encoder too large for its batch needs another step than the plain one: encode in chunks without a graph, take the
-    loss on the embeddings, encode again with the gradient at hand.
+    `GradCached` is for encoders that are too large for their batch.
     """
 
     def __call__(self, loop: Loop, points: NDArray[np.int64], phase: Phase, done: float) -> dict[str, float]:
@@ -73,13 +74,16 @@ class GradCached:
                 sides[side] = whole.float().requires_grad_()
             loss, figures = learner.loss(*sides, drawn, phase, len(batch))
         loop.accelerator.backward(loss)
-        last = random_state(rows.device)
+        last, tables = random_state(rows.device), [part for part in learner.modules() if isinstance(part, Table)]
         grads = [list(x.grad.split(self.chunk)) if x is not None and x.grad is not None else [] for x in sides]
         for (tokens, part, side), state in zip(chunks, states, strict=True):
             set_random_state(state, rows.device)
             with loop.accelerator.autocast():
                 again = learner.encoded(tokens, part)
-            again.backward(grads[side].pop(0).to(again.dtype))
+            if again.requires_grad:  # a frozen encoder has no gradients
+                again.backward(grads[side].pop(0).to(again.dtype))
+            for table in tables:
+                table.gather()
         set_random_state(last, rows.device)
         loop.average_gradients()
         return {"loss": float(loss.detach()), **{name: float(x) for name, x in figures.items()}}
@@ -87,15 +91,19 @@ class GradCached:
 
 def random_state(device: torch.device) -> list[Tensor]:
     """The state of the random numbers of the CPU and of a device."""
-    own = [] if device.type != "cuda" else [torch.cuda.get_rng_state(device)]
-    return [torch.get_rng_state(), *own]
+    if device.type in ("cpu", "meta"):
+        return [torch.get_rng_state()]
+    own = torch.mps.get_rng_state() if device.type == "mps" else getattr(torch, device.type).get_rng_state(device)
+    return [torch.get_rng_state(), own]
 
 
 def set_random_state(state: list[Tensor], device: torch.device) -> None:
     """Continue from `random_state`."""
     torch.set_rng_state(state[0])
-    if len(state) > 1:
-        torch.cuda.set_rng_state(state[1], device)
+    if len(state) > 1 and device.type == "mps":
+        torch.mps.set_rng_state(state[1])
+    elif len(state) > 1:
+        getattr(torch, device.type).set_rng_state(state[1], device)
 
 
 class Averages:

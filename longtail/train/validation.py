@@ -1,4 +1,4 @@
-"""How good a model is on the validation part; the numbers that every choice is made by."""
+"""How good a model is on the validation part: the scores that every choice is based on."""
 
 from __future__ import annotations
 
