@@ -9,6 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import tokenizers
+
+import longtail
 
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.packaging
@@ -78,6 +81,25 @@ def test_it_trains_and_predicts(python: Path, tmp_path: Path) -> None:
     (tmp_path / "points.jsonl").write_text("\n".join(lines))
     run(python, "-m", "longtail", "train", "points.jsonl", "--out", "model", cwd=tmp_path)
     assert '"label":"pawn"' in run(python, "-m", "longtail", "predict", "model", "a pawn", "-k", "1", cwd=tmp_path)
+
+
+def test_a_static_dual_encoder_predicts(python: Path, tmp_path: Path) -> None:
+    """Sub-words, label vectors, classifiers and a memory of points, without torch."""
+    pytest.importorskip("torch")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece({"[UNK]": 0, "boat": 1, "pawn": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    settings = {"backbone": "static", "dimension": 8, "epochs": 2, "lr": 0.05, "encoder": str(tmp_path)}
+    texts = ["a boat", "a pawn"] * 20
+    names = {"sea": "boat", "chess": "pawn"}
+    model = longtail.fit(texts, [["sea"], ["chess"]] * 20, "unidec", label_texts=names, memory=True, **settings)
+    model.save(tmp_path / "model")
+    found = run(python, "-m", "longtail", "predict", "model", "a pawn", "-k", "1", cwd=tmp_path)
+    assert f'"label":"{model.predict(["a pawn"], 1).keys()[0][0]}"' in found
+    more = ["memory", "add", "model", "--text", "two boats", "--label", "chess"]
+    run(python, "-m", "longtail", *more, cwd=tmp_path)
+    modules = "import sys, longtail; longtail.load('model').predict(['boat']); print('torch' in sys.modules)"
+    assert run(python, "-c", modules, cwd=tmp_path).strip() == "False"
 
 
 def test_a_missing_extra_is_named(python: Path, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Sub-word tokens: numbers, bags against their definition, saving, and where the tokenizer comes from."""
 
 import math
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import tokenizers
 
 from longtail.core.errors import DataError, MissingExtraError, ParameterError, StoreError
 from longtail.core.texts import Texts
-from longtail.encoders import source, subwords
+from longtail.encoders import source
 from longtail.encoders.subwords import Subwords
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "dog", "##s", "##fish", "the", "[", "]", "pad", "sep"]
@@ -145,9 +144,6 @@ def test_bad_files_and_missing_packages(file: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(source, "MODULE", "no_such_package")
     with pytest.raises(MissingExtraError, match=r"default tokenizer needs.*longtail\[weights\]"):
         Subwords.fit(texts)
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(MissingExtraError, match=r"longtail\[deep\]"):
-        subwords.opened(file.read_bytes())
 
 
 def test_a_folder_tells_its_licence(file: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _native
-from longtail.core.errors import MissingExtraError, ParameterError, StoreError
+from longtail.core.errors import ParameterError, StoreError
 from longtail.core.progress import Bar, Progress
 from longtail.core.texts import Texts
 from longtail.data.sparse import csr
@@ -126,10 +126,8 @@ def blocks(texts: Texts, bar: Bar) -> Iterator[Sequence[str]]:
 def tokenizers() -> ModuleType:
     """The library of that name. It uses as many threads as longtail does, unless the environment sets a number."""
     os.environ.setdefault("RAYON_NUM_THREADS", str(_native.get_threads()))  # read once, at its first work
-    try:
-        import tokenizers
-    except ImportError as error:
-        raise MissingExtraError("cutting texts to tokens", "deep") from error
+    import tokenizers
+
     return tokenizers
 
 
