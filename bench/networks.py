@@ -19,7 +19,7 @@ from longtail.evidence.corpora import Corpora
 from longtail.evidence.gandalf import ITEMS, TITLES
 from longtail.evidence.missing import bench_command
 from longtail.evidence.results import Results
-from longtail.evidence.table import Pool, pools_of
+from longtail.evidence.table import SystemRuns, pools_of
 from longtail.evidence.trials import Trial, trials_of
 from longtail.report.markdown import table
 
@@ -86,19 +86,19 @@ def method_of(arm: Arm) -> str:
     return str(arm.system.given["augment"])
 
 
-def scores(pool: Pool) -> list[str]:
+def scores(pool: SystemRuns) -> list[str]:
     """P, PSP and C, and the parts that labels of different frequency have of P@5."""
     families = [" / ".join(f"{pool.figure(f'{family}@{k}'):.1f}" for k in (1, 3, 5)) for family in ("P", "PSP", "C")]
     return [*families, " ".join(f"{pool.figure(name):.1f}" for name in BINS)]
 
 
-def recalls(pool: Pool) -> list[str]:
+def recalls(pool: SystemRuns) -> list[str]:
     """Shortlist recall, of all labels and of those with training examples; older runs do not have the second."""
     found = [pool.mean(key) for key in ("shortlist_recall", "shortlist_recall_seen")]
     return ["–" if recall is None else f"{recall:.1f}" for recall in found]
 
 
-def costs(pool: Pool) -> list[str]:
+def costs(pool: SystemRuns) -> list[str]:
     """Minutes of training and peak memory."""
     return [f"{(pool.mean('seconds', 'train') or 0) / 60:.1f}", f"{pool.mean('peak_mb') or 0:,.0f}"]
 

@@ -405,6 +405,17 @@ def test_how_much_of_the_truth_is_scored(trained: tuple[Any, Any, Any], corpus: 
     assert found["seen"] == pytest.approx((true & scored)[:, seen].sum() / true[:, seen].sum())
 
 
+def test_a_text_without_known_words_changes_no_other(trained: tuple[Any, Any, Any], corpus: Corpus) -> None:
+    model, L = trained[0], len(corpus.labels)
+    assert corpus.test is not None
+    texts = list(corpus.test.texts)[:5]
+    alone, beside = model.predict(texts, L), model.predict([*texts, "zzzz qqqq"], L)
+    assert np.array_equal(beside.indices[:5], alone.indices) and np.array_equal(beside.scores[:5], alone.scores)
+    shares = model.labels.counts / model.labels.counts.sum()
+    assert np.array_equal(beside.indices[5], np.argsort(-shares, kind="stable"))
+    np.testing.assert_allclose(beside.scores[5], np.sort(shares)[::-1], rtol=1e-6)
+
+
 def test_prediction_looks_into_more_clusters_than_training(
     trained: tuple[Any, Any, Any], corpus: Corpus, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from longtail.core.errors import DataError, ParameterError, UnsupportedError
 from longtail.core.model import Model
 from longtail.core.recipe import recipes
 from longtail.core.run import Run
+from longtail.core.texts import Texts
 from longtail.data.corpus import Corpus
 from longtail.metrics import evaluate
 
@@ -298,7 +299,8 @@ def test_it_remembers_where_it_comes_from(model: Model, corpus: Corpus) -> None:
 
 def test_test_is_never_read(name: str, corpus: Corpus, model: Model) -> None:
     assert corpus.test is not None
-    blank = replace(corpus.test, Y=sp.csr_matrix(corpus.test.Y.shape, dtype=np.float32))
+    nothing, other_texts = sp.csr_matrix(corpus.test.Y.shape, dtype=np.float32), Texts.of(["xyzzy"] * len(corpus.test))
+    blank = replace(corpus.test, x=other_texts, Y=nothing)
     other = made(name).fit(replace(corpus, test=blank), Run(seed=1))
     assert same(other.predict(corpus.train.x, 5), model.predict(corpus.train.x, 5))
 

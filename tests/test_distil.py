@@ -55,6 +55,24 @@ def test_against_the_encoder_itself(folder: Path) -> None:
     assert static.about == {"source": folder.name, "dimensions": WIDTH}
 
 
+def test_a_folder_of_ready_made_vectors(tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    tokenizer_file(tmp_path)
+    made = np.random.default_rng(0).normal(size=(len(PIECES), 6)).astype(np.float16)
+    save_file({"embeddings": made, "weights": np.ones(len(PIECES), np.float32)}, tmp_path / "model.safetensors")
+    static = static_vectors(tmp_path, 4)
+    scale = np.sqrt((made[:, :4].astype(np.float64) ** 2).sum(1).mean())
+    assert np.allclose(static.vectors, made[:, :4] / scale, rtol=1e-5)
+    assert static.about == {"source": tmp_path.name, "dimensions": 4}
+    save_file({"embeddings": made[1:]}, tmp_path / "model.safetensors")
+    with pytest.raises(DataError, match=f"{len(PIECES) - 1} vectors, but the tokenizer has {len(PIECES)} pieces"):
+        static_vectors(tmp_path, 4)
+    (tmp_path / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(DataError, match="not a safetensors file"):
+        static_vectors(tmp_path, 4)
+
+
 def test_fewer_dimensions_are_the_first_ones(folder: Path) -> None:
     whole, few = static_vectors(folder, WIDTH).vectors, static_vectors(folder, 3).vectors
     assert np.isclose((few**2).sum(1).mean(), 1, atol=1e-5)

@@ -11,15 +11,17 @@ from corpora import topic_corpus
 
 torch = pytest.importorskip("torch")
 
+from test_contrast import pairs_of  # noqa: E402
 from test_train_loop import launched  # noqa: E402
 from training import BATCH, SETTINGS, StoppedError, fit, stop_at  # noqa: E402
 
 import longtail  # noqa: E402
 from longtail.core.errors import ParameterError, UnsupportedError  # noqa: E402
 from longtail.core.run import Run  # noqa: E402
-from longtail.dual.dual import CLF, DE  # noqa: E402
+from longtail.dual.dual import CLF, DE, Contrast  # noqa: E402
 from longtail.dual.heads import unit_rows  # noqa: E402
-from longtail.dual.pool import whole_pool  # noqa: E402
+from longtail.dual.pool import Pool, whole_pool  # noqa: E402
+from longtail.scoring.contrast import Decoupled, SupCon  # noqa: E402
 from longtail.scoring.targets import Targets  # noqa: E402
 from longtail.search.index import SearchSettings  # noqa: E402
 from longtail.train.loop import Loop  # noqa: E402
@@ -133,6 +135,30 @@ def test_a_batch_without_labels_is_survived(name, corpus):
     assert np.isfinite(figures["loss"])
     grads = [p.grad for p in learner.parameters() if p.grad is not None]
     assert all(torch.isfinite(grad).all() for grad in grads)
+
+
+@pytest.mark.parametrize("left_out", [True, False])
+@pytest.mark.parametrize("loss", [SupCon(), Decoupled()])
+def test_one_sampled_positive_is_the_formula_of_infonce(loss, left_out):
+    """−log e^s_p / Σ_l e^s_l for the drawn label p; other true labels are negatives (DPR), or left out (DEXML)."""
+    rng = np.random.default_rng(0)
+    B, P = 4, 6
+    Y = np.zeros((B, P))
+    Y[[0, 0, 1, 2, 2, 3], [1, 4, 2, 0, 5, 3]] = 1
+    drawn = np.array([4, 2, 0, 3])  # one true label of each query
+    sampled = np.zeros((B, P))
+    sampled[np.arange(B), drawn] = 1
+    ignored = np.zeros((B, P))
+    ignored[1, 3] = 1
+    truth, one, out = (pairs_of(matrix) for matrix in (Y, sampled, ignored))
+    pool = Pool(torch.arange(P), truth, one, out)
+    queries, labels = (torch.from_numpy(rng.normal(size=(n, 3)).astype(np.float32)) for n in (B, P))
+    found = Contrast(loss, 1.0, 1.0, 0.5, one_positive=True, others_left_out=left_out)(queries, labels, pool)
+    s, total = (queries @ labels.T).numpy() / 0.5, 0.0
+    for i, p in enumerate(drawn):
+        counted = [n for n in range(P) if not ignored[i, n] and not (left_out and Y[i, n] and n != p)]
+        total += -np.log(np.exp(s[i, p]) / sum(np.exp(s[i, n]) for n in counted)) / B
+    assert found.item() == pytest.approx(total, rel=1e-5)
 
 
 def test_a_text_without_known_tokens_has_no_huge_gradient():

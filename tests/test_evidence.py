@@ -17,7 +17,7 @@ from longtail.core.recipe import recipes
 from longtail.evidence import judge
 from longtail.evidence.claim import Arm, Claim, Part
 from longtail.evidence.claims import CLAIMS, claims_of
-from longtail.evidence.judge import Spread, Verdict
+from longtail.evidence.judge import ArmDifference, Verdict
 from longtail.evidence.process import without_places
 from longtail.evidence.results import Results
 from longtail.evidence.trials import System, Trial, grid, trials_of
@@ -215,9 +215,9 @@ def test_messages_lose_the_folders_of_the_machine() -> None:
 # ---- the rules (spec: claims.md)
 
 
-def spread(low: float, high: float, metric: str = "P@1") -> Spread:
+def spread(low: float, high: float, metric: str = "P@1") -> ArmDifference:
     middle = (low + high) / 2
-    return Spread(metric, 50 + middle, 50.0, middle, low, high)
+    return ArmDifference(metric, 50 + middle, 50.0, middle, low, high)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_equal(rows: Sequence[tuple[float, float]], margin: float, verdict: Verd
 )
 def test_trend_looks_at_the_ends_alone(differences: Sequence[float], verdict: Verdict) -> None:
     # their intervals may hold zero: the rule asks for the order only
-    assert judge.trend([Spread("P@1", 1 + d, 1.0, d, d - 9, d + 9) for d in differences]) == verdict
+    assert judge.trend([ArmDifference("P@1", 1 + d, 1.0, d, d - 9, d + 9) for d in differences]) == verdict
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_trend_looks_at_the_ends_alone(differences: Sequence[float], verdict: Ve
 def test_tail_asks_for_gains_everywhere_and_relatively_most_at_the_end(
     bins: Sequence[tuple[float, float]], verdict: Verdict
 ) -> None:
-    assert judge.tail([Spread("bin", after, before, after - before) for before, after in bins]) == verdict
+    assert judge.tail([ArmDifference("bin", after, before, after - before) for before, after in bins]) == verdict
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_tail_asks_for_gains_everywhere_and_relatively_most_at_the_end(
     ],
 )
 def test_faster(ratio: float, difference: float, verdict: Verdict) -> None:
-    assert judge.faster(ratio, Spread("P@1", 50 + difference, 50.0, difference), 0.5) == verdict
+    assert judge.faster(ratio, ArmDifference("P@1", 50 + difference, 50.0, difference), 0.5) == verdict
 
 
 @pytest.mark.parametrize(

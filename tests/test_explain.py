@@ -14,7 +14,7 @@ import longtail
 from longtail._native.linear import Weights, pack_level
 from longtail.cli.main import main
 from longtail.core.errors import ParameterError, UnsupportedError
-from longtail.core.explanation import Explanation, Step, Term, mean_step
+from longtail.core.explanation import Explanation, PathStep, Term, mean_step
 from longtail.core.labels import Labels
 from longtail.labels.tree import LabelTree
 from longtail.linear.blocks import GivenBlock
@@ -186,8 +186,8 @@ def test_recipes_that_cannot_explain_name_those_that_can(name: str) -> None:
 
 
 def test_several_trees_are_averaged() -> None:
-    first = Step("0.1", 1, 1.0, 0.5, 0.25, (Term("boat", 0.5, 1.5, 0.75),))
-    second = Step("2", 1, -0.25, 0.25, -0.5, (Term("mast", 0.5, 1.5, 0.75, True), Term("boat", 0.5, -1.0, -0.5)))
+    first = PathStep("0.1", 1, 1.0, 0.5, 0.25, (Term("boat", 0.5, 1.5, 0.75),))
+    second = PathStep("2", 1, -0.25, 0.25, -0.5, (Term("mast", 0.5, 1.5, 0.75, True), Term("boat", 0.5, -1.0, -0.5)))
     both = mean_step([first, second])
     assert both.margin == 0.375 == both.bias + sum(term.contribution for term in both.terms)
     assert both.terms == (Term("mast", 0.5, 0.75, 0.375, True), Term("boat", 0.5, 0.25, 0.125))

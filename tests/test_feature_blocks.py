@@ -26,7 +26,7 @@ from longtail.data.sparse import normalise_rows
 from longtail.encoders.tfidf import Tfidf
 from longtail.labels.represent import pifa
 from longtail.labels.tree import LabelTree
-from longtail.linear.blocks import Block, GivenBlock, TfidfBlock, kinds
+from longtail.linear.blocks import FeatureBlock, GivenBlock, TfidfBlock, kinds
 from longtail.linear.features import Features
 from longtail.linear.model import LinearModel
 from longtail.linear.parameters import LinearParameters
@@ -36,7 +36,7 @@ from longtail.linear.train import Training, level_problem, train_ranker
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
-class Letters(Block):
+class Letters(FeatureBlock):
     """A small dense encoder of texts: how often each letter occurs, times a number for each letter."""
 
     kind = "letters"
@@ -66,11 +66,11 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(kinds._places, "letters", f"{__name__}:Letters")
 
 
-def blocks(texts: Texts) -> list[Block]:
+def blocks(texts: Texts) -> list[FeatureBlock]:
     return [Letters(np.linspace(1, 2, 26).astype(np.float32)), TfidfBlock(Tfidf.fit(texts)[0])]
 
 
-def model_of(chosen: list[Block], **changes: Any) -> LinearModel:
+def model_of(chosen: list[FeatureBlock], **changes: Any) -> LinearModel:
     """A model of the topics over some blocks, as a recipe of a later system would put it together."""
     corpus = topic_corpus()
     recipe: Any = longtail.recipe("xr-linear", leaf_size=2, branching=2, **{"prune": 0.001, **changes})

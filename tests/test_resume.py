@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -113,7 +112,5 @@ def test_resume_needs_a_place_and_a_recipe_that_can() -> None:
 
 
 def test_what_is_solved_in_no_time_is_not_kept(tmp_path: Path) -> None:
-    began = time.monotonic()
     longtail.recipe("xr-linear").fit(topic_corpus(), Run(folder=tmp_path / ".run"))
-    assert time.monotonic() - began < checkpoint.WORTH_KEEPING or not (tmp_path / ".run").exists()
     assert not (tmp_path / ".run").exists()

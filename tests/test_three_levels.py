@@ -18,7 +18,7 @@ from longtail.train.settings import LoopParameters  # noqa: E402
 NAMES = ("coarse", "fine", "label")
 
 
-@pytest.mark.parametrize("join", [parts.Path, parts.Parent, parts.Last])
+@pytest.mark.parametrize("join", [parts.PathJoin, parts.ParentJoin, parts.LastJoin])
 def test_three_levels_learn(join: Any) -> None:
     corpus = topic_corpus(200)
     train, reader = corpus.train, BagReader("tfidf", Tfidf.fit(corpus.train.texts)[0])

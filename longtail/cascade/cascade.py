@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from longtail.cascade.joins import Join, Path
+from longtail.cascade.joins import Join, PathJoin
 from longtail.cascade.mixing import Mixing
 from longtail.encoders.encoder import Encoder
 from longtail.encoders.export import Exported
@@ -50,7 +50,7 @@ class Cascade(Learner):
         self.data, self.encoder, self.phases, self.points = points, encoder, phases, len(points)
         self.seed, self.mixing = seed, mixing
         self.depth = 1 + max((t for phase in phases for t in phase.levels), default=0)  # T
-        self.join: Join = Path()
+        self.join: Join = PathJoin()
         self.about = dict(about or {})  # for the model to record, as where vectors come from
         self.memo: dict[str, Any] = {}  # what a recipe computes once and needs in several phases
         self.tree: LabelTree | None = None

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._native import top_k
+from longtail.core.ranking import scores_csr
 from longtail.core.registry import Registry
 from longtail.encoders.export import Arrays, Exported
 from longtail.encoders.served import Floats, sigmoid
@@ -52,9 +53,9 @@ class Join(ABC):
 
 
 joins: Registry[type[Join]] = Registry("join")
-for _kind, _name in {"path": "Path", "parent": "Parent", "last": "Last", "walk": "Walk"}.items():
+for _kind, _name in {"path": "PathJoin", "parent": "ParentJoin", "last": "LastJoin", "walk": "WalkJoin"}.items():
     joins.add(_kind, f"longtail.cascade.joins:{_name}")
-joins.add("near", "longtail.cascade.near:Near")
+joins.add("near", "longtail.cascade.near:NearJoin")
 
 
 class Reached(NamedTuple):
@@ -65,7 +66,7 @@ class Reached(NamedTuple):
     scores: Floats  # (B, C): joined with the levels above
 
 
-class Path(Join):
+class PathJoin(Join):
     """The product of σ down the path; beam search by it."""
 
     kind = "path"
@@ -105,7 +106,7 @@ class Path(Join):
         return scores
 
 
-class Parent(Path):
+class ParentJoin(PathJoin):
     """σ(label) · σ(its parent); each level's nodes are chosen by their own σ (CascadeXML)."""
 
     kind = "parent"
@@ -117,7 +118,7 @@ class Parent(Path):
         return step.own
 
 
-class Last(Parent):
+class LastJoin(ParentJoin):
     """σ(label) alone; each level's nodes are chosen by their own σ."""
 
     kind = "last"
@@ -126,7 +127,7 @@ class Last(Parent):
         return np.ones_like(step.own)
 
 
-class Walk(Path):
+class WalkJoin(PathJoin):
     """`path` with a step over a graph after each level: s ← ½ s + ½ topk(s·Ĝ) (ECLARE).
 
     `graphs` are those of the levels, from coarse to fine; the last is the graph of labels (L, L).
@@ -138,7 +139,7 @@ class Walk(Path):
         self.graphs = list(graphs)
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays, meta: Mapping[str, Any]) -> Walk:
+    def from_arrays(cls, arrays: Arrays, meta: Mapping[str, Any]) -> WalkJoin:
         return cls([unpack_csr(f"graph{t}", arrays) for t in range(meta["graphs"])])
 
     def after(self, t: int, step: Reached, beam: int) -> Reached:
@@ -171,23 +172,18 @@ def best(scores: Floats, k: int) -> NDArray[np.integer[Any]]:
 
 def walked(scores: sp.csr_matrix, graph: sp.csr_matrix, k: int) -> sp.csr_matrix:
     """½ s + ½ topk(s·Ĝ) for scores s (B, K)."""
-    indices, values = top_k((scores @ graph).tocsr(), k)
-    return (0.5 * scores + 0.5 * as_csr(indices, values, scores.shape[1])).tocsr()
+    reached = scores_csr(*top_k((scores @ graph).tocsr(), k), scores.shape[1], ordered=False)
+    return (0.5 * scores + 0.5 * reached).tocsr()
 
 
 def keep_best(scores: Floats, k: int) -> sp.csr_matrix:
     """The k highest scores of each row of a full matrix (B, K)."""
     places = best(scores, min(k, scores.shape[1]))
-    return as_csr(places, np.take_along_axis(scores, places, 1), scores.shape[1])
+    return scores_csr(places, np.take_along_axis(scores, places, 1), scores.shape[1], ordered=False)
 
 
 def candidates_csr(step: Reached, K: int) -> sp.csr_matrix:
     """The scores of a step as a sparse matrix (B, K)."""
-    return sp.csr_matrix(step.scores) if step.nodes is None else as_csr(step.nodes, step.scores, K)
-
-
-def as_csr(candidates: NDArray[np.integer[Any]], scores: Floats, K: int) -> sp.csr_matrix:
-    """Scores of candidates (B, C) as a sparse matrix (B, K), in their order; pads (−1) are left out."""
-    kept = candidates >= 0
-    indptr = np.concatenate([[0], np.cumsum(kept.sum(1))])
-    return sp.csr_matrix((scores[kept], candidates[kept].astype(np.int32), indptr), shape=(len(scores), K))
+    if step.nodes is None:
+        return sp.csr_matrix(step.scores)
+    return scores_csr(step.nodes, step.scores, K, ordered=False)

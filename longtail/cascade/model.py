@@ -54,11 +54,11 @@ class CascadeModel(StoredModel):
 
     def ranked(self, rows: Any, scores: Iterable[sp.csr_matrix], k: int) -> Ranking:
         """The best labels by the mean of several score matrices (N, L); rows without known words get frequent ones."""
-        total = mean_scores(scores)
-        wordless = np.flatnonzero(~self.reader.known(rows))
-        if len(wordless):
-            total = with_rows(total, wordless, self.labels.counts)
-        return Ranking.from_csr(total, min(k, len(self.labels)), self.labels)
+        ranking = Ranking.from_csr(mean_scores(scores), min(k, len(self.labels)), self.labels)
+        wordless = ~self.reader.known(rows)
+        if wordless.any():
+            ranking.indices[wordless], ranking.scores[wordless] = self.labels.most_frequent(k)
+        return ranking
 
     def with_settings(self, **settings: Any) -> CascadeModel:
         """A copy that looks into more or fewer clusters (`breadth`)."""
@@ -106,12 +106,3 @@ class CascadeModel(StoredModel):
 def pairs_of_each(Y: sp.spmatrix) -> NDArray[np.intp]:
     """The number of entries of each column."""
     return np.bincount(Y.tocsr().indices, minlength=Y.shape[1])
-
-
-def with_rows(scores: sp.csr_matrix, rows: NDArray[np.intp], counts: NDArray[Any]) -> sp.csr_matrix:
-    """The scores (N, L) with some rows replaced by each label's share of all examples."""
-    shares = sp.csr_matrix((counts / max(counts.sum(), 1)).astype(np.float32))
-    own = sp.csr_matrix((np.ones(len(rows), np.float32), (rows, np.zeros(len(rows), np.intp))), (scores.shape[0], 1))
-    others = np.ones(scores.shape[0], np.float32)
-    others[rows] = 0
-    return (sp.diags(others) @ scores + own @ shares).tocsr()

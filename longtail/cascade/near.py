@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._native import top_k
-from longtail.cascade.joins import Join, as_csr
+from longtail.cascade.joins import Join
+from longtail.core.ranking import scores_csr
 from longtail.encoders.export import Arrays, Exported
 from longtail.encoders.served import sigmoid
 from longtail.search.dense import nearest, unit
@@ -52,11 +53,13 @@ class Nearby:
         """
         queries = unit(features)
         places, near = nearest(queries, self.points, self.neighbours, own)
-        votes = relative(rows_of(places, near, len(self.points)) @ self.Y)  # (B, L)
+        votes = relative(scores_csr(places, near, len(self.points), ordered=False) @ self.Y)  # (B, L)
         labels, alike = nearest(queries, self.centroids, self.size)
-        scores = SHARE * rows_of(labels, alike, len(self.centroids)) + (1 - SHARE) * votes
+        L = len(self.centroids)
+        found = scores_csr(labels, alike, L, ordered=False)
         # a label without points has no centroid: it stays in the list, as the last one
-        scores = scores.maximum(rows_of(labels, np.full_like(alike, LEAST), len(self.centroids)))
+        least = scores_csr(labels, np.full_like(alike, LEAST), L, ordered=False)
+        scores = (SHARE * found + (1 - SHARE) * votes).maximum(least)
         return top_k(scores.tocsr().astype(np.float32), self.size)
 
 
@@ -71,10 +74,10 @@ class Sides(NamedTuple):
     def mixed(self, beta: float) -> sp.csr_matrix:
         """β·classified + (1 − β)·near (B, L)."""
         mixed = np.asarray(beta * self.classified + (1 - beta) * self.near, np.float32)
-        return as_csr(self.candidates, mixed, self.L)
+        return scores_csr(self.candidates, mixed, self.L, ordered=False)
 
 
-class Near(Join):
+class NearJoin(Join):
     """Labels near by in the feature "near", scored by β·σ(classifier) + (1 − β)·σ(similarity)."""
 
     kind = "near"
@@ -84,7 +87,7 @@ class Near(Join):
         self.nearby, self.beta = nearby, beta
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays, meta: Mapping[str, Any]) -> Near:
+    def from_arrays(cls, arrays: Arrays, meta: Mapping[str, Any]) -> NearJoin:
         """The join that `export` described."""
         Y = unpack_csr("Y", arrays)
         return cls(Nearby(arrays["centroids"], arrays["points"], Y, meta["neighbours"], meta["size"]), meta["beta"])
@@ -105,12 +108,6 @@ class Near(Join):
         arrays: dict[str, NDArray[Any]] = {"centroids": near.centroids, "points": near.points}
         meta = {"kind": self.kind, "neighbours": near.neighbours, "size": near.size, "beta": self.beta}
         return Exported(arrays | pack_csr("Y", near.Y), meta)
-
-
-def rows_of(columns: NDArray[np.int32], values: Floats, width: int) -> sp.csr_matrix:
-    """A sparse matrix (B, width) with k entries in each row, at `columns` (B, k)."""
-    B, k = columns.shape
-    return sp.csr_matrix((values.ravel(), columns.ravel(), k * np.arange(B + 1)), shape=(B, width))
 
 
 def relative(scores: sp.csr_matrix) -> sp.csr_matrix:

@@ -4,8 +4,8 @@ A recipe file is read without torch too, so it names this module lazily (core/la
 """
 
 from longtail.cascade.cascade import Cascade, tree_structure
-from longtail.cascade.joins import Last, Parent, Path, Walk
-from longtail.cascade.near import Near, Nearby
+from longtail.cascade.joins import LastJoin, ParentJoin, PathJoin, WalkJoin
+from longtail.cascade.near import Nearby, NearJoin
 from longtail.data.sparse import normalise_rows
 from longtail.encoders.bag import BagEncoder, Bags
 from longtail.encoders.inception import Inception
@@ -23,8 +23,12 @@ from longtail.search.dense import unit
 from longtail.train.phase import Group, Phase, Refresh, Structure
 from longtail.train.plan import Clustered, Shuffled, Sized
 
+CLUSTERS, LABELS = 0, 1  # the levels of a cascade over clusters, as phases name them
+
 __all__ = [
     "BCE",
+    "CLUSTERS",
+    "LABELS",
     "All",
     "BagEncoder",
     "Bags",
@@ -41,12 +45,12 @@ __all__ = [
     "Inception",
     "LabelTree",
     "LabelWeights",
-    "Last",
+    "LastJoin",
     "Level",
-    "Near",
+    "NearJoin",
     "Nearby",
-    "Parent",
-    "Path",
+    "ParentJoin",
+    "PathJoin",
     "Phase",
     "Points",
     "Refresh",
@@ -56,7 +60,7 @@ __all__ = [
     "Static",
     "Structure",
     "Table",
-    "Walk",
+    "WalkJoin",
     "centroids",
     "largest",
     "normalise_rows",

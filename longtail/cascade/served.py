@@ -20,7 +20,7 @@ from longtail._native.rows import dots
 from longtail.cascade.joins import Join, joins
 from longtail.core.registry import Registry
 from longtail.encoders.export import Arrays, Exported, arrays_under, served
-from longtail.encoders.served import Features, Floats, served_encoders
+from longtail.encoders.served import Floats, ServedEncoder, served_encoders
 
 BLOCK = 256  # texts whose candidates' weights are held at a time
 R = TypeVar("R")
@@ -69,7 +69,7 @@ class Network:
 
     def __init__(self, arrays: Arrays, meta: dict[str, Any]):
         self.arrays, self.meta = arrays, meta
-        self.encoder: Features = served(served_encoders, arrays_under("encoder", arrays), meta["encoder"])
+        self.encoder: ServedEncoder = served(served_encoders, arrays_under("encoder", arrays), meta["encoder"])
         self.levels: list[ServedLevel] = [
             served(served_levels, arrays_under(f"level{t}", arrays), own) for t, own in enumerate(meta["levels"])
         ]

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from longtail.core.explanation import Explanation, Reason, Step, Term
+from longtail.core.explanation import Explanation, PathStep, Reason, Term
 
 ON_PATH = 4  # words shown for each cluster on the path to a label
 
@@ -42,7 +42,7 @@ def heading(rank: int, reason: Reason, kind: str) -> Text:
     )
 
 
-def words_table(step: Step, limit: int) -> Table:
+def words_table(step: PathStep, limit: int) -> Table:
     """The words for the label, those against it, and the bias; they add up to the margin."""
     made = plain_table("word", "value", "weight", "contribution")
     shown, left_out = foremost(step.terms, limit)
@@ -56,7 +56,7 @@ def words_table(step: Step, limit: int) -> Table:
     return made
 
 
-def path_table(steps: Sequence[Step], where: str) -> Table:
+def path_table(steps: Sequence[PathStep], where: str) -> Table:
     """The margins of the clusters from the root to the label, and the score of the path up to each of them."""
     made = plain_table(f"path{where}", "labels", "margin", "score", "main words")
     for step in steps:

@@ -23,7 +23,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """One classifier on the path to a label: margin = bias + Σ contributions of `terms`, largest first.
 
     `node` is its place in the label tree ("2.0.13": child 13 of child 0 of child 2 of the root), `labels` the number of
@@ -39,11 +39,11 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Path:
+class TreePath:
     """The path to a label down one tree; its last step is the classifier of the label itself."""
 
     score: float
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class Reason:
     label: str
     text: str | None
     score: float
-    paths: tuple[Path, ...]
+    paths: tuple[TreePath, ...]
 
     @property
-    def own(self) -> Step:
+    def own(self) -> PathStep:
         """The label's own classifier; in an ensemble, the mean over its trees."""
         return mean_step([path.steps[-1] for path in self.paths])
 
@@ -94,7 +94,7 @@ class Explanation:
         }
 
 
-def mean_step(steps: list[Step]) -> Step:
+def mean_step(steps: list[PathStep]) -> PathStep:
     """Return the mean of several classifiers of one label: margins, biases and weights averaged, term by term."""
     if len(steps) == 1:
         return steps[0]
@@ -104,7 +104,7 @@ def mean_step(steps: list[Step]) -> Step:
         known = together.get(term.term, Term(term.term, term.value, 0.0, 0.0, term.in_label))
         weight, contribution = known.weight + share * term.weight, known.contribution + share * term.contribution
         together[term.term] = Term(term.term, term.value, weight, contribution, term.in_label)
-    return Step(
+    return PathStep(
         node=" ".join(step.node for step in steps),
         labels=steps[0].labels,
         margin=share * sum(step.margin for step in steps),

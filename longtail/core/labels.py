@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail import _native
 from longtail.core.errors import DataError, ParameterError, nearest, shorten
 from longtail.core.texts import Texts
 
@@ -160,6 +161,23 @@ class Labels:
     def with_counts(self, counts: NDArray[Any], points: int) -> Labels:
         """Return the same labels with the frequencies of a training set."""
         return replace(self, counts=np.asarray(counts, np.int64), points=int(points))
+
+    def best(self, values: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the min(k, L) labels of largest value (L,), and their values; best first, ties by lower index.
+
+        Removed labels are left out; −1 and −inf pad where they are missing.
+        """
+        alive = values if self.removed is None else np.where(self.removed, np.float32(-np.inf), values)
+        order, found = _native.top_k(alive[None, :], min(k, len(self)))
+        return order[0], found[0]
+
+    def most_frequent(self, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the min(k, L) labels with the most training examples, and their shares of all; as `best`.
+
+        What a text without known words gets.
+        """
+        counts = self.counts if self.removed is None else np.where(self.removed, 0, self.counts)
+        return self.best((counts / max(counts.sum(), 1)).astype(np.float32), k)
 
     def digest(self) -> str:
         """Return the SHA-256 of keys and texts; a model and the data it is used on must have the same."""

@@ -162,7 +162,9 @@ class Ranking:
         return replace(self, indices=indices, scores=scores)
 
 
-def scores_csr(indices: NDArray[np.int32], scores: NDArray[Any], L: int, *, ordered: bool = True) -> sp.csr_matrix:
+def scores_csr(
+    indices: NDArray[np.integer[Any]], scores: NDArray[Any], L: int, *, ordered: bool = True
+) -> sp.csr_matrix:
     """Indices (N, k) with −1 at pads, and their scores, as a sparse matrix (N, L); `ordered`: with sorted indices."""
     real = indices >= 0
     ends = np.zeros(len(indices) + 1, np.int32 if indices.size < 2**31 else np.int64)

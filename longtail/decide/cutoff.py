@@ -45,7 +45,7 @@ class Rule:
         raise ParameterError(f"{what} must be {forms}; got {shorten(text)}")
 
 
-class Curve(NamedTuple):
+class ThresholdCurve(NamedTuple):
     """The result of each threshold, from the highest down: `hits` (Σ y) among the `decisions` labels it keeps."""
 
     thresholds: NDArray[np.float32]
@@ -55,7 +55,7 @@ class Curve(NamedTuple):
     points: int
 
 
-def curve_of(pairs: Pairs) -> Curve:
+def curve_of(pairs: Pairs) -> ThresholdCurve:
     """Return the curve with every score that occurs as a threshold; labels of equal score stay or go together."""
     scores, hits = pairs.scores[pairs.real], pairs.hits[pairs.real]
     if not len(scores):
@@ -63,23 +63,23 @@ def curve_of(pairs: Pairs) -> Curve:
     order = np.argsort(-scores, kind="stable")
     scores, hits = scores[order], np.cumsum(hits[order])
     last = np.append(scores[1:] != scores[:-1], True)
-    return Curve(scores[last], hits[last], np.flatnonzero(last) + 1, int(pairs.positives.sum()), len(pairs))
+    return ThresholdCurve(scores[last], hits[last], np.flatnonzero(last) + 1, int(pairs.positives.sum()), len(pairs))
 
 
-def choose(rule: Rule, curve: Curve, say: bool = True) -> float:
+def choose(rule: Rule, curve: ThresholdCurve, say: bool = True) -> float:
     """Return the threshold for a rule; if the goal cannot be reached, the closest one, with a warning if `say`."""
     at = {"f1": best_f1, "precision": lowest_precise, "labels": most_labels}[rule.goal](rule, curve, say)
     return float(curve.thresholds[at])
 
 
-def best_f1(rule: Rule, curve: Curve, say: bool) -> int:
+def best_f1(rule: Rule, curve: ThresholdCurve, say: bool) -> int:
     """Index of the best micro F1, 2 · hits / (decisions + positives); true labels that were not suggested lower it."""
     if say and not curve.hits[-1]:
         log.warning("no suggested label is true: every cut-off has an F1 of 0; using the highest one")
     return int(np.argmax(2 * curve.hits / (curve.decisions + curve.positives)))
 
 
-def lowest_precise(rule: Rule, curve: Curve, say: bool) -> int:
+def lowest_precise(rule: Rule, curve: ThresholdCurve, say: bool) -> int:
     """Index of the lowest threshold whose labels reach the precision, pooled over all points."""
     precision = curve.hits / curve.decisions
     reached = np.flatnonzero(precision >= rule.value)
@@ -92,7 +92,7 @@ def lowest_precise(rule: Rule, curve: Curve, say: bool) -> int:
     return at
 
 
-def most_labels(rule: Rule, curve: Curve, say: bool) -> int:
+def most_labels(rule: Rule, curve: ThresholdCurve, say: bool) -> int:
     """Index of the lowest threshold that keeps on average at most `value` labels per point."""
     within = int(np.count_nonzero(curve.decisions <= rule.value * curve.points))
     if within:

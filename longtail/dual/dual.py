@@ -49,7 +49,7 @@ class Reservoir(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Contrast:
     """How one head compares queries with the labels of a pool.
 
     The loss is `forth` · (each query against all labels) + (1 − `forth`) · (each label against all queries), times
@@ -103,7 +103,7 @@ class Dual(Learner):
         points: Points,
         encoder: Encoder,
         heads: Sequence[Head],
-        comparisons: Sequence[Comparison],
+        comparisons: Sequence[Contrast],
         phases: Sequence[Phase],
         draws: Draws,
         seed: int = 0,

@@ -36,7 +36,7 @@ FIRST_SHARE = 0.8  # λ of a model that had no memory: few points change only ra
 FITTED = 8192  # labels, at most, by which classifiers of new labels are fitted
 
 
-class Near(NamedTuple):
+class Retrieved(NamedTuple):
     """The nearest labels (B, m) and remembered points (B, n) of B texts, best first, padded by −1, with scores."""
 
     labels: NDArray[np.int32]
@@ -98,7 +98,7 @@ class DualModel(StoredModel):
         blocks = (rows[first : first + BLOCK] for first in range(0, rows.shape[0], BLOCK))
         return self.mixed([self.near(block, k, lookup.neighbours) for block in blocks], k, lookup)
 
-    def mixed(self, found: list[Near], k: int, lookup: Lookup) -> Ranking:
+    def mixed(self, found: list[Retrieved], k: int, lookup: Lookup) -> Ranking:
         """The k best labels of texts whose nearest labels and points are found already, block by block."""
         if self.memory is None:
             raise RuntimeError("this model has no memory")
@@ -109,14 +109,14 @@ class DualModel(StoredModel):
         ]
         return Ranking.from_csr(sp.vstack(scores, "csr"), k, self.labels)
 
-    def near(self, rows: Any, k: int, neighbours: int) -> Near:
+    def near(self, rows: Any, k: int, neighbours: int) -> Retrieved:
         """The nearest labels and remembered points of B texts: what both sides of a lookup begin with."""
         if self.memory is None:
             raise RuntimeError("this model has no memory")
         labels, scores = self._ranked(rows, max(k, min(neighbours, len(self.labels))), self.share, self.index)
         points, alike = self.memory.nearest(self.encoder.vectors(rows)[:, : self.encoder.width], neighbours)
         points[~self.reader.known(rows)] = -1  # a text without known tokens is near to nothing
-        return Near(labels, scores, points, np.where(points < 0, -np.inf, alike).astype(np.float32))
+        return Retrieved(labels, scores, points, np.where(points < 0, -np.inf, alike).astype(np.float32))
 
     def ranked(self, rows: Any, k: int, share: float, index: Index | None = None) -> Ranking:
         """The k best labels of texts as the reader gives them, with this share of the classifiers."""
@@ -132,7 +132,7 @@ class DualModel(StoredModel):
         found, scores = index.search(queries, k, without=self.labels.removed)
         wordless = ~self.reader.known(rows)
         if wordless.any():
-            found[wordless], scores[wordless] = most_frequent(self.labels, k)
+            found[wordless], scores[wordless] = self.labels.most_frequent(k)
         return found, scores
 
     def columns(self, share: float) -> slice:
@@ -323,14 +323,3 @@ def warn_of_unknown(labels: Labels, numbers: NDArray[np.intp]) -> None:
             keys,
             ", …" if len(numbers) > 3 else "",
         )
-
-
-def most_frequent(labels: Labels, k: int) -> tuple[NDArray[np.int32], Floats]:
-    """The k labels with the most training examples, and their shares of all examples; pads as in a ranking."""
-    counts = np.asarray(labels.counts, np.float64).copy()
-    if labels.removed is not None:
-        counts[labels.removed] = -1
-    best = np.argsort(-counts, kind="stable")[:k]
-    shares = counts[best] / max(counts.sum(), 1)
-    kept = counts[best] >= 0
-    return np.where(kept, best, -1).astype(np.int32), np.where(kept, shares, -np.inf).astype(np.float32)

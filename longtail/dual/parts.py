@@ -3,7 +3,7 @@
 A recipe file is read without torch too, so it names this module lazily (core/lazy.py) and writes `parts.Phase`.
 """
 
-from longtail.dual.dual import CLF, DE, Comparison, Draws, Dual
+from longtail.dual.dual import CLF, DE, Contrast, Draws, Dual
 from longtail.dual.heads import Head
 from longtail.dual.mining import clusters_of
 from longtail.encoders.bag import BagEncoder
@@ -26,7 +26,7 @@ __all__ = [
     "DE",
     "BagEncoder",
     "Clustered",
-    "Comparison",
+    "Contrast",
     "Decoupled",
     "Draws",
     "Dual",

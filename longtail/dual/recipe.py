@@ -95,6 +95,10 @@ class DualRecipe(TextNetworkRecipe):
         super().__post_init__()
         if self.trees != 1:
             raise ParameterError(f"{self.kind} trains one network; leave trees={self.trees} out")
+        if self.chunk is not None and self.accumulate > 1:
+            raise ParameterError(
+                f"{self.kind}: chunk={self.chunk} saves the memory of a step already; leave accumulate out"
+            )
         if self.memory and self.augment.method == "synonyms":
             raise ParameterError(
                 f"{self.kind}: memory=true does not go with augment=synonyms: when a point is removed from the memory, "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from longtail.encoders.export import Arrays, Exported, arrays_under, served
-from longtail.encoders.served import Features, Floats, served_encoders
+from longtail.encoders.served import Floats, ServedEncoder, served_encoders
 from longtail.search.dense import unit
 
 BLOCK = 4096  # texts encoded at a time
@@ -34,7 +34,7 @@ class TextEncoder:
 
     def __init__(self, arrays: Arrays, meta: Mapping[str, Any]):
         self.arrays, self.meta = dict(arrays), dict(meta)
-        self.encoder: Features = served(served_encoders, arrays_under("encoder", arrays), meta["encoder"])
+        self.encoder: ServedEncoder = served(served_encoders, arrays_under("encoder", arrays), meta["encoder"])
         self.heads = [ServedHead(arrays_under(f"head{i}", arrays), own) for i, own in enumerate(meta["heads"])]
 
     @property

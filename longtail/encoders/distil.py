@@ -27,6 +27,7 @@ from longtail.store.cache import cached
 DIMENSIONS = 256
 VERSION = 1  # of how vectors are made: raise it when the same encoder gives others
 BATCH = 512  # pieces that the encoder reads at a time
+MOST_READY = 3  # arrays in a file of ready-made vectors: model2vec may add a weight and a number for each piece
 FEATURE = "vectors distilled from an encoder"
 
 
@@ -47,17 +48,46 @@ def static_vectors(
     """The static vectors of an encoder: a folder as transformers saves it, or None for the installed package.
 
     Needs torch only the first time: all components are kept in the cache, under a digest of the encoder's files, and
-    fewer dimensions are the first columns of the same array.
+    fewer dimensions are the first columns of the same array. A folder may also hold ready-made vectors (`ready`).
     """
     files = encoder_files(source, FEATURE)
-    key = f"static vectors of {digest_of(files)}, version {VERSION}"
-    components = cached(key, lambda: {"components": principal(encoded(files, progress))})["components"]
+    components = ready(files)
+    if components is None:
+        key = f"static vectors of {digest_of(files)}, version {VERSION}"
+        components = cached(key, lambda: {"components": principal(encoded(files, progress))})["components"]
     width = components.shape[1]
     if not 1 <= dimensions <= width:
         raise ParameterError(f"dimensions must be 1 to {width}, the width of this encoder, but is {dimensions}")
     vectors = np.array(components[:, :dimensions], np.float32)
     vectors /= max(float(np.sqrt(np.square(vectors, dtype=np.float64).sum(1).mean())), 1e-12)
     return StaticVectors(vectors, files.about | {"dimensions": dimensions}, files)
+
+
+def ready(files: Source) -> NDArray[Any] | None:
+    """The vectors (P, width) of a folder whose only array is a matrix of them; None for the folder of an encoder.
+
+    So model2vec saves its models, and so are the two files of wordllama's package, put into a folder of their own.
+    """
+    weights = list(files.folder.glob(WEIGHTS))
+    if len(weights) != 1:
+        return None
+    try:
+        from safetensors import safe_open
+    except ImportError as error:
+        raise MissingExtraError(FEATURE, "deep") from error
+    try:
+        with safe_open(weights[0], framework="np") as found:
+            names = [name for name in found.keys() if len(found.get_slice(name).get_shape()) == 2]  # noqa: SIM118
+            if len(found.keys()) > MOST_READY or len(names) != 1:
+                return None
+            vectors: NDArray[Any] = found.get_tensor(names[0])
+    except Exception as error:  # the library's own class for files that are damaged
+        raise DataError("not a safetensors file", where=weights[0], found=str(error), fix="copy it again") from None
+    pieces = len(pieces_of(opened(files.tokenizer.read_bytes())))
+    if len(vectors) != pieces:
+        fix = "give the tokenizer that these vectors were made for"
+        raise DataError(f"{len(vectors)} vectors, but the tokenizer has {pieces} pieces", where=weights[0], fix=fix)
+    return vectors
 
 
 def vectors_of(reader: Tfidf | TokenReader, static: StaticVectors) -> NDArray[np.float32]:

@@ -19,7 +19,7 @@ Floats = NDArray[np.float32]
 LOWEST = np.float32(-80)  # e^80 is a float32, e^89 is not
 
 
-class Features(Protocol):
+class ServedEncoder(Protocol):
     """Encoded texts → named features."""
 
     def features(self, rows: Any) -> dict[str, Floats]:
@@ -27,7 +27,7 @@ class Features(Protocol):
         ...
 
 
-served_encoders: Registry[type[Features]] = Registry("encoder")
+served_encoders: Registry[type[ServedEncoder]] = Registry("encoder")
 served_encoders.add("bag", "longtail.encoders.served:BagFeatures")
 served_encoders.add("static", "longtail.encoders.served:StaticFeatures")
 served_encoders.add("inception", "longtail.encoders.inception_served:InceptionFeatures")

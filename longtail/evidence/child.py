@@ -30,7 +30,7 @@ from longtail.data.corpus import Corpus
 from longtail.data.read import read
 from longtail.evidence.machine import peak_bytes
 from longtail.evidence.predictions import keep_predictions
-from longtail.evidence.score import Scored, score
+from longtail.evidence.score import ScoredModel, score
 from longtail.metrics import Report
 
 DECIMALS = 4  # of a figure in percent: 12,000 test points move P@5 by 0.0017 at the least
@@ -107,7 +107,7 @@ def figures(report: Report) -> dict[str, Any]:
     }
 
 
-def shortlisted(model: Model, scored: Scored) -> dict[str, Any]:
+def shortlisted(model: Model, scored: ScoredModel) -> dict[str, Any]:
     """For models that score a shortlist of labels: the share of true labels on it, in percent.
 
     Also over labels with training examples alone, which a system can learn to put there.

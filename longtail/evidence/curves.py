@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from longtail.evidence.claim import Part
-from longtail.evidence.table import Pool
+from longtail.evidence.table import SystemRuns
 from longtail.evidence.trials import System
 
 
@@ -25,13 +25,13 @@ class Curve:
         return [float(value) for value in np.interp(steps, self.steps, self.values[metric])]
 
 
-def curves_of(part: Part, pools: Mapping[System, Pool]) -> tuple[Curve, ...]:
+def curves_of(part: Part, pools: Mapping[System, SystemRuns]) -> tuple[Curve, ...]:
     """The curves of all arms of a part, means over their runs; none where one of them has no curve."""
     found = [curve_of(arm.title, pools[arm.system], part.metrics) if arm.system in pools else None for arm in part.arms]
     return tuple(curve for curve in found if curve is not None) if None not in found else ()
 
 
-def curve_of(title: str, pool: Pool, metrics: Sequence[str]) -> Curve | None:
+def curve_of(title: str, pool: SystemRuns, metrics: Sequence[str]) -> Curve | None:
     """The mean curve of an arm's runs, at the steps of its first run; None where a run has no curve."""
     runs = [record.get("curve") for record in pool.records]
     if not all(runs):

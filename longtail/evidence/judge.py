@@ -12,7 +12,7 @@ JUDGED: tuple[Verdict, ...] = ("reproduced", "contradicted", "not separable")
 
 
 @dataclass(frozen=True)
-class Spread:
+class ArmDifference:
     """A metric of two arms, in percent: `difference` = first − second, and its 95 % interval if there is one."""
 
     metric: str
@@ -31,14 +31,14 @@ class Spread:
         )
 
 
-def ahead(rows: Sequence[Spread]) -> Verdict:
+def ahead(rows: Sequence[ArmDifference]) -> Verdict:
     """Reproduced: every interval is above zero. Contradicted: one is below it. Otherwise not separable."""
     if all(row.limits[0] > 0 for row in rows):
         return "reproduced"
     return "contradicted" if any(row.limits[1] < 0 for row in rows) else "not separable"
 
 
-def equal(rows: Sequence[Spread], margin: float) -> Verdict:
+def equal(rows: Sequence[ArmDifference], margin: float) -> Verdict:
     """Reproduced: every interval is within ±margin. Contradicted: one is fully outside. Otherwise not separable."""
     if all(-margin <= row.limits[0] and row.limits[1] <= margin for row in rows):
         return "reproduced"
@@ -46,14 +46,14 @@ def equal(rows: Sequence[Spread], margin: float) -> Verdict:
     return "contradicted" if outside else "not separable"
 
 
-def trend(rows: Sequence[Spread]) -> Verdict:
+def trend(rows: Sequence[ArmDifference]) -> Verdict:
     """`difference` is the last − the first of the series. Reproduced: all are above 0. Contradicted: one is below 0."""
     if all(row.difference > 0 for row in rows):
         return "reproduced"
     return "contradicted" if any(row.difference < 0 for row in rows) else "not separable"
 
 
-def tail(rows: Sequence[Spread]) -> Verdict:
+def tail(rows: Sequence[ArmDifference]) -> Verdict:
     """`rows` are bins, head to tail. Reproduced: all gain, and the last has the largest relative gain.
 
     Contradicted: one bin loses, or another one has a larger relative gain than the last.
@@ -63,12 +63,12 @@ def tail(rows: Sequence[Spread]) -> Verdict:
     return "reproduced" if all(row.difference > 0 for row in rows) else "not separable"
 
 
-def gain(row: Spread) -> float:
+def gain(row: ArmDifference) -> float:
     """The relative gain: the difference divided by the second arm; infinite if the second arm has 0."""
     return row.difference / row.second if row.second else math.copysign(math.inf, row.difference)
 
 
-def faster(ratio: float, p1: Spread, margin: float) -> Verdict:
+def faster(ratio: float, p1: ArmDifference, margin: float) -> Verdict:
     """`ratio` is the first arm's time divided by the second's; P@1 may be lower by at most `margin`."""
     return "reproduced" if ratio < 1 and p1.difference >= -margin else "contradicted"
 

@@ -7,14 +7,14 @@ import numpy as np
 from longtail.core.errors import DataError
 from longtail.core.ranking import Ranking
 from longtail.data.corpus import Corpus
-from longtail.evidence.score import Scored
+from longtail.evidence.score import ScoredModel
 from longtail.metrics.evaluate import KS
 from longtail.store.cache import cache_folder, find, keep
 
 TOP = max(KS)
 
 
-def keep_predictions(id: str, scored: Scored) -> None:
+def keep_predictions(id: str, scored: ScoredModel) -> None:
     """Store the best labels of every test point under the id of the run, without ignored pairs."""
     ranking = scored.ranking
     if scored.data.ignore is not None:

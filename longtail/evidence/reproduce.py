@@ -12,10 +12,21 @@ from longtail.core.progress import Progress
 from longtail.evidence.bench import Bench
 from longtail.evidence.claim import Arm, Claim, Part
 from longtail.evidence.curves import Curve, curves_of
-from longtail.evidence.judge import Spread, Verdict, ahead, equal, faster, gain, over_corpora, tail, together, trend
+from longtail.evidence.judge import (
+    ArmDifference,
+    Verdict,
+    ahead,
+    equal,
+    faster,
+    gain,
+    over_corpora,
+    tail,
+    together,
+    trend,
+)
 from longtail.evidence.paired import compare_runs, recorded_comparison
 from longtail.evidence.premises import record_premise
-from longtail.evidence.table import Pool, pools_of
+from longtail.evidence.table import SystemRuns, pools_of
 from longtail.evidence.trials import System, Trial, trials_of
 
 
@@ -25,7 +36,7 @@ class Decided:
 
     part: Part
     verdict: Verdict
-    rows: tuple[Spread, ...] = ()
+    rows: tuple[ArmDifference, ...] = ()
     note: str = ""
     curves: tuple[Curve, ...] = ()
 
@@ -42,7 +53,7 @@ class Outcome:
     corpus: str
     verdict: Verdict
     parts: tuple[Decided, ...] = ()
-    pools: dict[System, Pool] = field(default_factory=dict)
+    pools: dict[System, SystemRuns] = field(default_factory=dict)
     missing: dict[System, tuple[int, ...]] = field(default_factory=dict)
     needs: str = ""
     note: str = ""
@@ -123,7 +134,7 @@ def verdict_table(outcomes: Sequence[Outcome]) -> tuple[list[str], list[list[str
     return ["claim", "it says", "kind", "paper", *names, "all in all"], rows
 
 
-def _pool(bench: Bench, trials: Sequence[Trial]) -> Pool | None:
+def _pool(bench: Bench, trials: Sequence[Trial]) -> SystemRuns | None:
     """The runs of an arm, if all of them succeeded."""
     pools = pools_of(bench, trials)
     return pools[0] if pools and len(pools[0].trials) == len(trials) else None
@@ -140,7 +151,7 @@ def _failures(bench: Bench, trials: dict[System, list[Trial]]) -> str:
 
 
 def _part(
-    bench: Bench, part: Part, name: str, pools: dict[System, Pool], draw: bool, progress: Progress | None
+    bench: Bench, part: Part, name: str, pools: dict[System, SystemRuns], draw: bool, progress: Progress | None
 ) -> Decided:
     if part.kind == "level" and any(arm.system in pools for arm in part.arms):  # whatever is there is reported
         return Decided(part, "reported")
@@ -166,7 +177,7 @@ def ends(part: Part) -> tuple[Arm, Arm]:
     return (part.arms[-1], part.arms[0]) if part.kind == "trend" else (part.arms[0], part.arms[1])
 
 
-def _verdict(part: Part, rows: tuple[Spread, ...], a: Pool, b: Pool) -> Decided:
+def _verdict(part: Part, rows: tuple[ArmDifference, ...], a: SystemRuns, b: SystemRuns) -> Decided:
     if part.kind == "ahead":
         return Decided(part, ahead(rows), rows)
     if part.kind == "equal":
@@ -187,14 +198,16 @@ def _verdict(part: Part, rows: tuple[Spread, ...], a: Pool, b: Pool) -> Decided:
     return Decided(part, faster(ratio, rows[0], part.margin), rows, f"time ratio {ratio:.3f}")
 
 
-def _spreads(metrics: Sequence[str], record: dict[str, Any] | None, a: Pool, b: Pool) -> tuple[Spread, ...]:
+def _spreads(
+    metrics: Sequence[str], record: dict[str, Any] | None, a: SystemRuns, b: SystemRuns
+) -> tuple[ArmDifference, ...]:
     """b − a for each metric, with its interval if one was drawn."""
     made = []
     for metric in metrics:
         if record is not None and metric in record["rows"]:
             before, after, difference, low, high = record["rows"][metric]
-            made.append(Spread(metric, after, before, difference, low, high))
+            made.append(ArmDifference(metric, after, before, difference, low, high))
         else:
             before, after = a.figure(metric), b.figure(metric)
-            made.append(Spread(metric, after, before, after - before))
+            made.append(ArmDifference(metric, after, before, after - before))
     return tuple(made)

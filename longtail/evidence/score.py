@@ -24,7 +24,7 @@ BLOCK = 4096  # points predicted between two steps of the progress bar
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredModel:
     """Predictions and truth over one label space: the model's labels, then the labels that only the data has.
 
     `ranking` is without the model's cut-off. `decided` is with the cut-off and without ignored pairs; None if the model
@@ -67,7 +67,7 @@ def score(
     part: str | None = None,
     ks: tuple[int, ...] = KS,
     progress: Progress | None = None,
-) -> Scored:
+) -> ScoredModel:
     """Predict every point of a part of a corpus, and bring predictions and truth into one label space.
 
     Label counts come from the model's training; propensity constants from the corpus, if it names them.
@@ -86,11 +86,11 @@ def score(
     k = depth(ks if cut_off is None else (*ks, cut_off.most), data.ignore)
     ranking = replace(predict_all(model, data, k, progress), labels=union)
     if model.decision is None:
-        return Scored(ranking, data)
+        return ScoredModel(ranking, data)
     if data.ignore is not None:
         ranking = ranking.drop(data.ignore)  # probabilities depend on the rank without ignored pairs
     decided = None if cut_off is None else model.decision.apply(ranking)
-    return Scored(model.decision.apply(ranking, cut_off=False), data, decided)
+    return ScoredModel(model.decision.apply(ranking, cut_off=False), data, decided)
 
 
 def predict_all(model: Model, data: Dataset, k: int, progress: Progress | None = None) -> Ranking:

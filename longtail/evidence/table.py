@@ -34,7 +34,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Pool:
+class SystemRuns:
     """The successful runs of a system, one for each seed."""
 
     trials: tuple[Trial, ...]
@@ -116,7 +116,7 @@ def recorded(bench: Bench, name: str, seeds: Sequence[int] | None) -> list[Trial
     return found
 
 
-def pools_of(bench: Bench, trials: Sequence[Trial]) -> list[Pool]:
+def pools_of(bench: Bench, trials: Sequence[Trial]) -> list[SystemRuns]:
     """The successful runs, grouped by system, in the order of their seeds."""
     by_system: dict[Any, list[Trial]] = {}
     for trial in trials:
@@ -126,11 +126,11 @@ def pools_of(bench: Bench, trials: Sequence[Trial]) -> list[Pool]:
     for group in by_system.values():
         group.sort(key=lambda trial: trial.seed)
         records = bench.results.of(group[0].corpus).run
-        pools.append(Pool(tuple(group), tuple(records[trial.id] for trial in group)))
+        pools.append(SystemRuns(tuple(group), tuple(records[trial.id] for trial in group)))
     return pools
 
 
-def bin_table(pools: Sequence[Pool], title: str, key: str) -> Shown:
+def bin_table(pools: Sequence[SystemRuns], title: str, key: str) -> Shown:
     """A figure by label frequency; the first rows describe the bins."""
     bins = pools[0].bins
     spans = ["–" if row["fewest"] is None else f"{row['fewest']:,}–{row['most']:,}" for row in bins]
@@ -140,7 +140,7 @@ def bin_table(pools: Sequence[Pool], title: str, key: str) -> Shown:
     return Shown(title, ["system", *(row["name"] for row in bins)], rows)
 
 
-def cost_table(pools: Sequence[Pool], on: str) -> Shown:
+def cost_table(pools: Sequence[SystemRuns], on: str) -> Shown:
     """Time and memory, and what recipes such as `auto` have chosen."""
     columns = ["system", "train s", "predict s", "peak MB", "seeds", "threads"]
     rows = []
@@ -155,14 +155,14 @@ def cost_table(pools: Sequence[Pool], on: str) -> Shown:
         rows = [
             [*cells, "–" if recall is None else f"{recall:.2f}"] for cells, recall in zip(rows, recalls, strict=True)
         ]
-    chosen = [chosen_by(pool) for pool in pools]
+    chosen = [choices_of(pool) for pool in pools]
     if any(chosen):
         columns.append("chose")
         rows = [[*cells, words or "–"] for cells, words in zip(rows, chosen, strict=True)]
     return Shown(f"Time and memory, means over seeds: {on}", columns, rows)
 
 
-def chosen_by(pool: Pool) -> str:
+def choices_of(pool: SystemRuns) -> str:
     """The recipes and settings that the runs have chosen; empty for recipes that do not choose."""
     found = [record["chosen"] for record in pool.records if "chosen" in record]
     return "; ".join(dict.fromkeys(name_of(one["recipe"], one["settings"]) for one in found))

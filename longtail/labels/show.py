@@ -14,7 +14,7 @@ from longtail.labels.paths import way_to
 from longtail.labels.tree import LabelTree
 from longtail.report.names import short_name
 
-Words = Callable[[int, int, int], list[str]]  # (level, node, count) → words that distinguish a node from its siblings
+WordsOf = Callable[[int, int, int], list[str]]  # (level, node, count) → words that distinguish a node from its siblings
 FEW_LINES = 80  # lines of an outline if the user set no limit
 
 
@@ -44,7 +44,7 @@ class TreeView:
     """
 
     def __init__(
-        self, tree: LabelTree, labels: Labels, words: Words | None = None, *, word_count: int = 5, examples: int = 4
+        self, tree: LabelTree, labels: Labels, words: WordsOf | None = None, *, word_count: int = 5, examples: int = 4
     ):
         self.tree, self.labels, self._words = tree, labels, words
         self.word_count, self.examples = word_count, examples

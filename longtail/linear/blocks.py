@@ -22,7 +22,7 @@ from longtail.linear.features import Rows
 Arrays = Mapping[str, NDArray[Any]]
 
 
-class Block(ABC):
+class FeatureBlock(ABC):
     """One part of a model's features.
 
     `kind` is its registered name; `reads` says whether points are texts or rows of a given matrix; `dense` says whether
@@ -60,7 +60,7 @@ class Block(ABC):
         return [f"{self.kind} {column}" for column in columns]
 
 
-class TfidfBlock(Block):
+class TfidfBlock(FeatureBlock):
     """TF-IDF of the terms of texts."""
 
     kind = "tfidf"
@@ -91,7 +91,7 @@ class TfidfBlock(Block):
         return cls(Tfidf.from_state(arrays, meta))
 
 
-class GivenBlock(Block):
+class GivenBlock(FeatureBlock):
     """The columns of a matrix that is given instead of texts, its rows scaled to length 1."""
 
     kind = "features"
@@ -128,12 +128,12 @@ class GivenBlock(Block):
         return cls(int(meta["width"]))
 
 
-kinds: Registry[type[Block]] = Registry("kind of feature block")
+kinds: Registry[type[FeatureBlock]] = Registry("kind of feature block")
 kinds.add("tfidf", "longtail.linear.blocks:TfidfBlock")
 kinds.add("features", "longtail.linear.blocks:GivenBlock")
 
 
-def check_blocks(blocks: Sequence[Block]) -> None:
+def check_blocks(blocks: Sequence[FeatureBlock]) -> None:
     """Refuse blocks that cannot read the same points: texts for all of them, or one given matrix."""
     if not blocks:
         raise ParameterError("a linear model needs at least one feature block")
@@ -142,7 +142,7 @@ def check_blocks(blocks: Sequence[Block]) -> None:
         raise ParameterError(f"several feature blocks must all read texts; got {found}")
 
 
-def in_column_order(blocks: Sequence[Block]) -> list[tuple[int, Block]]:
+def in_column_order(blocks: Sequence[FeatureBlock]) -> list[tuple[int, FeatureBlock]]:
     """The blocks with the number of their first column: sparse ones first, as `Features.of` puts them."""
     placed, first = [], 0
     for block in sorted(blocks, key=lambda block: block.dense):
@@ -151,7 +151,7 @@ def in_column_order(blocks: Sequence[Block]) -> list[tuple[int, Block]]:
     return placed
 
 
-def blocks_state(blocks: Sequence[Block]) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
+def blocks_state(blocks: Sequence[FeatureBlock]) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
     """The arrays of all blocks, those of block i under "block<i>.", and for each its kind and JSON values."""
     arrays: dict[str, NDArray[Any]] = {}
     metas = []
@@ -162,7 +162,7 @@ def blocks_state(blocks: Sequence[Block]) -> tuple[dict[str, NDArray[Any]], list
     return arrays, metas
 
 
-def blocks_from_state(arrays: Arrays, meta: dict[str, Any]) -> list[Block]:
+def blocks_from_state(arrays: Arrays, meta: dict[str, Any]) -> list[FeatureBlock]:
     """The blocks of a saved model, from its arrays and `meta`.
 
     Models saved before there were blocks have one `encoder` instead, None for a given matrix.
@@ -184,7 +184,7 @@ def blocks_from_state(arrays: Arrays, meta: dict[str, Any]) -> list[Block]:
     return blocks
 
 
-def text_columns(blocks: Sequence[Block], text: str) -> list[int]:
+def text_columns(blocks: Sequence[FeatureBlock], text: str) -> list[int]:
     """The sparse columns that the known terms of a text stand for."""
     found: list[int] = []
     for first, block in in_column_order(blocks):

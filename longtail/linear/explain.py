@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from longtail._native.linear import PackedLevel, unpack_level
 from longtail.core.errors import ParameterError, shorten
-from longtail.core.explanation import Explanation, Path, Reason, Step, Term
+from longtail.core.explanation import Explanation, PathStep, Reason, Term, TreePath
 from longtail.core.ranking import Kind
 from longtail.core.texts import Texts
 from longtail.labels.paths import Stop, way_to
-from longtail.linear.blocks import Block, in_column_order, text_columns
+from longtail.linear.blocks import FeatureBlock, in_column_order, text_columns
 from longtail.linear.features import Features
 from longtail.linear.ranker import BIAS, Ranker
 
 if TYPE_CHECKING:
     from longtail.linear.model import LinearModel
 
-Weights = tuple[NDArray[np.int32], NDArray[np.float32]]  # features, rising, and their weights
+NodeWeights = tuple[NDArray[np.int32], NDArray[np.float32]]  # features, rising, and their weights
 
 
-def child_weights(level: PackedLevel, parent: int, child: int, among: NDArray[np.int32] | None = None) -> Weights:
+def child_weights(level: PackedLevel, parent: int, child: int, among: NDArray[np.int32] | None = None) -> NodeWeights:
     """The weights of child number `child` of a node, by rising feature: all, or those of the features `among`."""
     weights = unpack_level(level, parent, among)
     own = slice(weights.ptr[child], weights.ptr[child + 1])
@@ -75,7 +75,7 @@ class Point:
         return [*words, *((name, float(np.linalg.norm(values))) for name, _, values in self.dense)]
 
 
-def title(block: Block) -> str:
+def title(block: FeatureBlock) -> str:
     """A dense block in one line of an explanation."""
     return f"[{block.kind}: {block.width:,} dense features]"
 
@@ -90,17 +90,17 @@ def reason(model: LinearModel, row: Point, label: int, score: float | None = Non
     return Reason(key, text, reached, paths)
 
 
-def path(model: LinearModel, ranker: Ranker, row: Point, label: int, words: NDArray[np.int32]) -> Path:
+def path(model: LinearModel, ranker: Ranker, row: Point, label: int, words: NDArray[np.int32]) -> TreePath:
     """The steps to a label down one tree."""
     way = way_to(ranker.tree, label)
     splits = [split(level, stop, row, words) for level, stop in zip(ranker.levels, way, strict=True)]
     margins = [bias + sum(term.contribution for term in terms) for bias, terms in splits]
     scores = path_scores(getattr(model.recipe, "post", "none"), margins)
     steps = tuple(
-        Step(".".join(str(stop.child) for stop in way[: t + 1]), way[t].labels, margins[t], scores[t], bias, terms)
+        PathStep(".".join(str(stop.child) for stop in way[: t + 1]), way[t].labels, margins[t], scores[t], bias, terms)
         for t, (bias, terms) in enumerate(splits)
     )
-    return Path(scores[-1], steps)
+    return TreePath(scores[-1], steps)
 
 
 def split(level: PackedLevel, stop: Stop, row: Point, words: NDArray[np.int32]) -> tuple[float, tuple[Term, ...]]:
@@ -134,7 +134,7 @@ def path_scores(post: str, margins: Sequence[float]) -> list[float]:
     return [float(s) for s in m]
 
 
-def names(placed: Sequence[tuple[int, Block]], columns: NDArray[Any]) -> list[str]:
+def names(placed: Sequence[tuple[int, FeatureBlock]], columns: NDArray[Any]) -> list[str]:
     """The terms of some rising columns of the features, as their blocks call them."""
     found: list[str] = []
     for first, block in placed:

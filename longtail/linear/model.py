@@ -12,7 +12,7 @@ from longtail.core.labels import Labels
 from longtail.core.model import Inputs
 from longtail.core.ranking import Ranking
 from longtail.core.recipe import Recipe
-from longtail.linear.blocks import Block, blocks_from_state, blocks_state, check_blocks
+from longtail.linear.blocks import FeatureBlock, blocks_from_state, blocks_state, check_blocks
 from longtail.linear.edit import edit_labels
 from longtail.linear.explain import explain
 from longtail.linear.features import Features
@@ -22,7 +22,7 @@ from longtail.store import Saved, StoredModel
 MORE = 50  # labels each tree of several names beyond k, so that the trees have them in common
 
 
-class SearchSettings(Protocol):
+class BeamSettings(Protocol):
     """The settings of a recipe that prediction reads."""
 
     beam: int
@@ -39,7 +39,7 @@ class LinearModel(StoredModel):
         self,
         recipe: Recipe,
         labels: Labels,
-        blocks: Sequence[Block],
+        blocks: Sequence[FeatureBlock],
         rankers: list[Ranker],
         about: dict[str, Any] | None = None,
     ):
@@ -62,7 +62,7 @@ class LinearModel(StoredModel):
 
     def rank(self, x: Inputs, k: int) -> Ranking:
         """Beam search in each tree; the mean of the scores."""
-        recipe, L = cast(SearchSettings, self.recipe), len(self.labels)
+        recipe, L = cast(BeamSettings, self.recipe), len(self.labels)
         features, k, gone = self.features(x), min(k, L), self.labels.removed
         if len(self.rankers) == 1:
             return Ranking(*self.rankers[0].search(features, k, recipe.beam, recipe.post, gone), self.labels)

@@ -13,7 +13,7 @@ from longtail._native.linear import BeamSearch
 from longtail.core.ranking import scores_csr
 from longtail.core.texts import Texts
 from longtail.data.sparse import csr
-from longtail.linear.blocks import Block
+from longtail.linear.blocks import FeatureBlock
 from longtail.linear.ranker import BIAS, Ranker
 from longtail.search.sparse import SparseIndex
 
@@ -34,7 +34,7 @@ class Newcomers:
     near: sp.csr_matrix
 
     @classmethod
-    def of(cls, texts: Texts, L: int, removed: NDArray[np.bool_] | None, block: Block) -> Newcomers:
+    def of(cls, texts: Texts, L: int, removed: NDArray[np.bool_] | None, block: FeatureBlock) -> Newcomers:
         """The labels from index L on, given the texts and tombstones of all and a sparse block that reads texts."""
         vectors = block.encode(texts)
         known, own = vectors[:L], vectors[L:]

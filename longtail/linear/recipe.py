@@ -19,7 +19,7 @@ from longtail.data.sparse import normalise_rows
 from longtail.encoders.tfidf import Tfidf, TfidfParameters
 from longtail.labels.represent import combined, pifa, with_neighbours
 from longtail.labels.tree import LabelTree
-from longtail.linear.blocks import Block, GivenBlock, TfidfBlock
+from longtail.linear.blocks import FeatureBlock, GivenBlock, TfidfBlock
 from longtail.linear.features import Features
 from longtail.linear.model import LinearModel
 from longtail.linear.parameters import LinearParameters
@@ -91,7 +91,7 @@ class LinearRecipe(TrainedRecipe):
             X = encoder.weigh(counts)
         else:
             X = normalise_rows(data.features)
-        block: Block = GivenBlock(X.shape[1]) if encoder is None else TfidfBlock(encoder)
+        block: FeatureBlock = GivenBlock(X.shape[1]) if encoder is None else TfidfBlock(encoder)
         training = Training(Features.of([X]), data.truth(), data.ignore)
         check_training(training)
         Z = self.label_vectors(training, labels, encoder)

@@ -111,7 +111,7 @@ def compare(
     labels = _labels_of([*left, *right]) if labels is None else labels
     first = _gather(left, Y, labels, ignore, check_ks(ks))
     second = _gather(right, Y, labels, ignore, check_ks(ks))
-    draws = Draws(resamples, seed, progress or Progress())
+    draws = Resampling(resamples, seed, progress or Progress())
     spread = _spread(first, second, metrics, draws)
     rows = []
     for name, (low, high) in spread.items():
@@ -137,7 +137,7 @@ def intervals(
     runs = _runs(predicted)
     labels = _labels_of(runs) if labels is None else labels
     values = _gather(runs, Y, labels, ignore, check_ks(ks))
-    spread = _spread(None, values, metrics, Draws(resamples, seed, progress or Progress()))
+    spread = _spread(None, values, metrics, Resampling(resamples, seed, progress or Progress()))
     rows = tuple(Interval(name, values.scores[name], low, high) for name, (low, high) in spread.items())
     return Intervals(rows, len(values.points), len(values.labels), resamples, seed)
 
@@ -154,7 +154,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Draws:
+class Resampling:
     """The number of resamples and the seed they are drawn with."""
 
     resamples: int
@@ -180,7 +180,7 @@ class Draws:
 
 
 def _spread(
-    first: Values | None, second: Values, metrics: Iterable[str] | None, draws: Draws
+    first: Values | None, second: Values, metrics: Iterable[str] | None, draws: Resampling
 ) -> dict[str, tuple[float, float]]:
     """Return low and high of each chosen metric of `second`; with `first`, of the difference second − first."""
     wanted = chosen((*second.over_points, *second.over_labels), metrics)

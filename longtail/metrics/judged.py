@@ -22,7 +22,7 @@ MOST_ROWS, MOST_CELLS = 1 << 16, 1 << 20  # limits of a block: a few MB of float
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RowBlock:
     """A block of rows ready for counting; ignored pairs are already removed from both sides.
 
     `picks` (n, K) int32: the predicted labels, best first, −1 as padding. `hits` (n, K) float64: the true value y of
@@ -92,14 +92,14 @@ class Judged:
         """1 / p_l (L,); None if the training counts are unknown."""
         return None if self.counted_labels is None else 1 / self.counted_labels.propensities
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[RowBlock]:
         """Yield all rows, in order, one block at a time."""
         wide = self.predicted.k if isinstance(self.predicted, Ranking) else self.width or 1
         step = max(1, min(MOST_ROWS, MOST_CELLS // max(wide, 1)))
         for start in range(0, self.points, step):
             yield self._block(slice(start, min(start + step, self.points)))
 
-    def _block(self, rows: slice) -> Block:
+    def _block(self, rows: slice) -> RowBlock:
         truth = _truth(self.Y, rows)
         ignore = None if self.ignore is None else _rows(self.ignore, rows)
         most = 0 if ignore is None else int(np.diff(ignore.indptr).max(initial=0))
@@ -113,7 +113,7 @@ class Judged:
         picks = picks[:, : self.width]
         if not picks.shape[1]:  # no label at all: one rank of misses, so that nobody has to handle the empty case
             picks = np.full((len(picks), 1), -1, np.int32)
-        return Block(rows, picks, _native.pick(truth, picks).astype(np.float64), truth)
+        return RowBlock(rows, picks, _native.pick(truth, picks).astype(np.float64), truth)
 
     def _score_rows(self, rows: slice, ignored: int) -> NDArray[np.int32]:
         """Return the best stored entries of some rows of a score matrix, enough to remove `ignored` of them."""

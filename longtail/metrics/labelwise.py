@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.metrics.judged import Block
+from longtail.metrics.judged import RowBlock
 
 
 class LabelTally:
@@ -23,7 +23,7 @@ class LabelTally:
         self.picks = np.zeros((len(ks), L), np.int64)
         self.positives = np.zeros(L, np.int64)
 
-    def add(self, block: Block) -> None:
+    def add(self, block: RowBlock) -> None:
         """Count the rows of a block."""
         np.add.at(self.positives, block.truth.indices, 1)
         for i, (start, stop) in enumerate(zip((0, *self.ks), self.ks, strict=False)):

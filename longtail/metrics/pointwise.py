@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _native
-from longtail.metrics.judged import Block
+from longtail.metrics.judged import RowBlock
 
 
-def point_values(block: Block, ks: Sequence[int], inverse: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def point_values(block: RowBlock, ks: Sequence[int], inverse: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """Return the values (columns, n) of a block, in the order of `point_measures`; `inverse` (L,) is 1 / p_l.
 
     P, nDCG, R and RP have one row per k (P is Σ y here: `percent` divides by k). PSP and PSnDCG have two rows per k:

@@ -26,7 +26,6 @@ else:
     parts = Lazy("longtail.cascade.parts")
 
 log = logging.getLogger("longtail")
-CLUSTERS, LABELS = 0, 1  # the levels
 BETAS = (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2, 0.9, 0.1, 0.05, 0.02)  # of values that do equally well the first is taken
 NEAR = 10  # at most a tenth of the points vote: votes of nearly all would only count popularity
 BLOCK = 4096  # points whose shortlists are made at a time
@@ -95,11 +94,13 @@ class Astec(BagRecipe):
                 "surrogate",
                 first,
                 everything,
-                levels=(CLUSTERS,),
+                levels=(parts.CLUSTERS,),
                 prepare=self.smoothed_clusters,
                 build=self.build_surrogate,
             ),
-            parts.Phase("labels", then, labels, levels=(LABELS,), prepare=self.shortlists, build=self.build_labels),
+            parts.Phase(
+                "labels", then, labels, levels=(parts.LABELS,), prepare=self.shortlists, build=self.build_labels
+            ),
         ]
 
     # --- phase I
@@ -113,9 +114,9 @@ class Astec(BagRecipe):
     def build_surrogate(self, net: parts.Cascade, structure: parts.Structure) -> None:
         """Free classifiers of the clusters."""
         net.set_tree(structure)
-        K = net.size(CLUSTERS)
+        K = net.size(parts.CLUSTERS)
         weights = parts.Free(parts.Table.random(K, net.encoder.E.width, 0.02))
-        net.set_level(CLUSTERS, parts.Dot(K, "near", weights, net.bias_of_shares(CLUSTERS)))
+        net.set_level(parts.CLUSTERS, parts.Dot(K, "near", weights, net.bias_of_shares(parts.CLUSTERS)))
 
     # --- phase II and III
 
@@ -129,15 +130,15 @@ class Astec(BagRecipe):
 
     def build_labels(self, net: parts.Cascade, structure: parts.Structure) -> None:
         """Free classifiers of the labels; those of the clusters are no longer needed."""
-        if net.has_level(CLUSTERS):
-            net.drop_level(CLUSTERS)
+        if net.has_level(parts.CLUSTERS):
+            net.drop_level(parts.CLUSTERS)
         net.encoder.copy_residual("near", "text")
         candidates = parts.Static(structure["shortlist"])
         L = net.data.labels
         weights = parts.Free(parts.Table.random(L, net.encoder.E.width, 0.02))
         bias = net.bias_of_candidates(candidates.width)
-        net.set_level(LABELS, parts.Dot(L, "text", weights, bias, candidates=candidates))
-        net.join = parts.Near(self.nearby(net, structure["features"]), 0.5 if self.beta is None else self.beta)
+        net.set_level(parts.LABELS, parts.Dot(L, "text", weights, bias, candidates=candidates))
+        net.join = parts.NearJoin(self.nearby(net, structure["features"]), 0.5 if self.beta is None else self.beta)
 
     def nearby(self, net: parts.Cascade, features: np.ndarray) -> parts.Nearby:
         """The points and centroids among which shortlists are searched."""

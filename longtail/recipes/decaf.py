@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 else:
     parts = Lazy("longtail.cascade.parts")
 
-CLUSTERS, LABELS = 0, 1  # the levels
-
 
 @dataclass(frozen=True)
 class Decaf(WithClusters, BagRecipe):
@@ -91,14 +89,21 @@ class Decaf(WithClusters, BagRecipe):
                 "surrogate",
                 first,
                 everything,
-                levels=(CLUSTERS,),
+                levels=(parts.CLUSTERS,),
                 prepare=self.sparse_clusters,
                 build=self.build_surrogate,
             ),
             parts.Phase(
-                "clusters", then, clusters, levels=(CLUSTERS,), prepare=self.dense_clusters, build=self.build_clusters
+                "clusters",
+                then,
+                clusters,
+                levels=(parts.CLUSTERS,),
+                prepare=self.dense_clusters,
+                build=self.build_clusters,
             ),
-            parts.Phase("labels", then, labels, levels=(LABELS,), prepare=self.shortlists, build=self.build_labels),
+            parts.Phase(
+                "labels", then, labels, levels=(parts.LABELS,), prepare=self.shortlists, build=self.build_labels
+            ),
         ]
 
     # --- phase 1: word vectors, on clusters of TF-IDF centroids
@@ -129,17 +134,17 @@ class Decaf(WithClusters, BagRecipe):
 
     def shortlists(self, net: parts.Cascade) -> parts.Structure:
         """The best clusters of each training point (N, beam)."""
-        return {"clusters": net.best_nodes(CLUSTERS, self.beam)}
+        return {"clusters": net.best_nodes(parts.CLUSTERS, self.beam)}
 
     def build_labels(self, net: parts.Cascade, structure: parts.Structure) -> None:
         """Classifiers of labels; their side of the encoder begins where that of the clusters is."""
         encoder = net.encoder
         encoder.copy_residual("meta", "label")
         E = encoder.table("label") if self.freeze_words else encoder.own_table("label")
-        candidates = parts.Static(structure["clusters"], net.below(LABELS, self.beam))
+        candidates = parts.Static(structure["clusters"], net.below(parts.LABELS, self.beam))
         weights = self.weights(net, E, net.data.texts, self.label_graph(net), free=True)
         bias = net.bias_of_candidates(candidates.width)
-        net.set_level(LABELS, parts.Dot(net.data.labels, "label", weights, bias, candidates=candidates))
+        net.set_level(parts.LABELS, parts.Dot(net.data.labels, "label", weights, bias, candidates=candidates))
 
     # --- what the phases share
 
@@ -148,7 +153,7 @@ class Decaf(WithClusters, BagRecipe):
         C = members(net.known_tree())  # (K, L)
         texts = parts.normalise_rows((C @ net.data.texts).tocsr())  # (K, V)
         weights = self.weights(net, net.encoder.E, texts, self.cluster_graph(net, C), free)
-        net.set_level(CLUSTERS, parts.Dot(C.shape[0], "meta", weights, net.bias_of_shares(CLUSTERS)))
+        net.set_level(parts.CLUSTERS, parts.Dot(C.shape[0], "meta", weights, net.bias_of_shares(parts.CLUSTERS)))
 
     def weights(
         self, net: parts.Cascade, E: parts.Table, texts: sp.csr_matrix, graph: sp.csr_matrix | None, free: bool
@@ -169,4 +174,4 @@ class Decaf(WithClusters, BagRecipe):
 def members(tree: parts.LabelTree) -> sp.csr_matrix:
     """Which labels belong to which cluster (K, L)."""
     L = len(tree)
-    return sp.csr_matrix((np.ones(L, np.float32), (tree.nodes(CLUSTERS), np.arange(L))))
+    return sp.csr_matrix((np.ones(L, np.float32), (tree.nodes(parts.CLUSTERS), np.arange(L))))

@@ -45,7 +45,7 @@ class DePSL(MinedRecipe):
         encoder = self.text_encoder(read, about)
         g1 = parts.Head(encoder.widths["text"], None, "tanh", self.head_dropout)
         loss = (parts.Decoupled if self.loss == "decoupled" else parts.SupCon)(self.per_label)
-        comparison = parts.Comparison(loss, 1.0, self.forth, self.temperature)
+        comparison = parts.Contrast(loss, 1.0, self.forth, self.temperature)
         draws = parts.Draws(self.positives, self.negatives)
         return parts.Dual(read, encoder, (g1,), (comparison,), self.phases(), draws, seed, about)
 

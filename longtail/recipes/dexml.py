@@ -46,7 +46,7 @@ class DEXML(DualRecipe):
         about: dict[str, Any] = {}
         encoder = self.text_encoder(read, about)
         head = parts.Head(encoder.widths["text"], linear=False)
-        loss = parts.Comparison(parts.FullDecoupled(), 1.0, 1.0, self.temperature, one_positive=True)
+        loss = parts.Contrast(parts.FullDecoupled(), 1.0, 1.0, self.temperature, one_positive=True)
         draws = parts.Draws(positives=1, all_labels=True)
         return parts.Dual(read, encoder, (head,), (loss,), self.phases(), draws, seed, about)
 

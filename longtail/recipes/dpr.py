@@ -44,7 +44,7 @@ class DPR(MinedRecipe):
         """Encoder and loss; there is no head."""
         about: dict[str, Any] = {}
         encoder = self.text_encoder(read, about)
-        loss = parts.Comparison(parts.SupCon(), 1.0, 1.0, self.temperature, one_positive=True, others_left_out=False)
+        loss = parts.Contrast(parts.SupCon(), 1.0, 1.0, self.temperature, one_positive=True, others_left_out=False)
         head, draws = parts.Head(encoder.widths["text"], linear=False), parts.Draws(self.positives, self.negatives)
         return parts.Dual(read, encoder, (head,), (loss,), self.phases(), draws, seed, about)
 

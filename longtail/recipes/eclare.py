@@ -60,7 +60,7 @@ class Eclare(WithWalks, Decaf):
     def build_labels(self, net: parts.Cascade, structure: parts.Structure) -> None:
         """As DECAF; prediction walks the graphs of clusters and labels."""
         super().build_labels(net, structure)
-        net.join = parts.Walk([self.cluster_graph(net, members(net.known_tree())), self.label_graph(net)])
+        net.join = parts.WalkJoin([self.cluster_graph(net, members(net.known_tree())), self.label_graph(net)])
 
     def weights(
         self, net: parts.Cascade, E: parts.Table, texts: sp.csr_matrix, graph: sp.csr_matrix | None, free: bool

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 else:
     parts = Lazy("longtail.cascade.parts")
 
-CLUSTERS, LABELS = 0, 1  # the levels
 LEAST = 64  # fewest labels of a shortlist
 DETACHED = 10 / 45  # the paper's share of epochs, where there are no more epochs than `detached`
 
@@ -84,10 +83,10 @@ class InceptionXML(WithClusters, SequenceRecipe):
             name,
             self.epochs,
             self.everything(self.lr),
-            levels=(CLUSTERS, LABELS),
+            levels=(parts.CLUSTERS, parts.LABELS),
             prepare=prepare,
             build=build,
-            detached=((LABELS, share),) if self.detached else (),
+            detached=((parts.LABELS, share),) if self.detached else (),
         )
 
     def sparse_clusters(self, net: parts.Cascade) -> parts.Structure:
@@ -105,15 +104,15 @@ class InceptionXML(WithClusters, SequenceRecipe):
 
     def set_clusters(self, net: parts.Cascade) -> None:
         """New classifiers of the clusters."""
-        K, bias = net.size(CLUSTERS), net.bias_of_shares(CLUSTERS) if self.bias else None
+        K, bias = net.size(parts.CLUSTERS), net.bias_of_shares(parts.CLUSTERS) if self.bias else None
         rows = parts.Table.xavier(K, net.encoder.widths["meta"])
-        net.set_level(CLUSTERS, parts.Dot(K, "meta", parts.Free(rows), bias, self.dropout))
+        net.set_level(parts.CLUSTERS, parts.Dot(K, "meta", parts.Free(rows), bias, self.dropout))
 
     def set_labels(self, net: parts.Cascade, weights: parts.LabelWeights) -> None:
         """Classifiers of the labels, on those below as many clusters as give about `shortlist` labels."""
         L = net.data.labels
         size = self.shortlist or max(math.isqrt(L), LEAST)
-        widest = -(-L // net.size(CLUSTERS))  # labels of the largest cluster: they are balanced
-        candidates = net.below(LABELS, -(-size // widest))
+        widest = -(-L // net.size(parts.CLUSTERS))  # labels of the largest cluster: they are balanced
+        candidates = net.below(parts.LABELS, -(-size // widest))
         bias = net.bias_of_candidates(candidates.width) if self.bias else None
-        net.set_level(LABELS, parts.Dot(L, "label", weights, bias, self.dropout, candidates))
+        net.set_level(parts.LABELS, parts.Dot(L, "label", weights, bias, self.dropout, candidates))

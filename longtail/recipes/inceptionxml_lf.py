@@ -13,7 +13,7 @@ import numpy as np
 from longtail.cascade.walks import WithWalks
 from longtail.core.lazy import Lazy
 from longtail.core.parameters import param
-from longtail.recipes.inceptionxml import LABELS, InceptionXML
+from longtail.recipes.inceptionxml import InceptionXML
 
 if TYPE_CHECKING:
     from longtail.cascade import parts
@@ -83,7 +83,7 @@ class InceptionXMLLF(WithWalks, InceptionXML):
         """The parts of phase I as they are now, beside them free rows begun at z¹, and a new attention over all."""
         net.set_tree(structure)
         self.set_clusters(net)
-        level: Any = net.level(LABELS)
+        level: Any = net.level(parts.LABELS)
         learnt = level.weights.parts
         free = parts.Free(parts.Table.of(text_vectors(net)))
         self.set_labels(net, parts.Blended({"text": learnt["text"], "graph": learnt["graph"], "free": free}))

@@ -30,7 +30,7 @@ from longtail.data.dataset import Dataset
 from longtail.data.sparse import normalise_rows
 from longtail.encoders.tfidf import Tfidf, TfidfParameters
 from longtail.metrics import depth, evaluate
-from longtail.recipes.popular import accepts_of, label_shares, popular_labels
+from longtail.recipes.popular import accepts_of, label_shares
 from longtail.search.sparse import SparseIndex
 from longtail.store import Saved, StoredModel
 from longtail.store.parts import pack_csr, unpack_csr
@@ -150,7 +150,7 @@ class Neighbours(TrainedRecipe):
 
 
 @dataclass(frozen=True)
-class Found:
+class Matches:
     """The nearest training points (N, m) and labels (N, m) of some points, and their similarities."""
 
     points: NDArray[np.int32]
@@ -202,20 +202,20 @@ class NeighboursModel(StoredModel):
         indices, scores = np.concatenate([p.indices for p in parts]), np.concatenate([p.scores for p in parts])
         return Ranking(indices, scores, self.labels)
 
-    def search(self, x: Inputs, m: int, progress: Progress | None = None) -> Found:
+    def search(self, x: Inputs, m: int, progress: Progress | None = None) -> Matches:
         """The m nearest training points and labels of each point."""
         Q = self._queries(x)
         points, point_scores = self.points.nearest(Q, min(m, len(self.points)), progress)
         if self.recipe.weighting == "bm25":
             point_scores = relative(point_scores)
         if self.label_index is None:
-            return Found(points, point_scores, None, None)
+            return Matches(points, point_scores, None, None)
         labels, label_scores = self.label_index.nearest(Q, min(max(m, 50), len(self.labels)), progress)
         if self.recipe.weighting == "bm25":
             label_scores = relative(label_scores)
-        return Found(points, point_scores, labels, label_scores)
+        return Matches(points, point_scores, labels, label_scores)
 
-    def vote(self, found: Found, voting: Voting, k: int) -> Ranking:
+    def vote(self, found: Matches, voting: Voting, k: int) -> Ranking:
         """The k best labels by what was found."""
         m, p, alpha = voting
         alpha = alpha if found.labels is not None else 0.0  # without label texts only neighbours count
@@ -228,7 +228,7 @@ class NeighboursModel(StoredModel):
         voters = found.points[:, :m], weights
         best = _native.vote(voters, self.Y, self.ignore, 1 - alpha, matches, removed, min(k, len(self.labels)))
         ranking = Ranking(*best, self.labels)
-        order, shares = popular_labels(self.shares, self.labels, 2 * k)
+        order, shares = self.labels.best(self.shares, 2 * k)
         return ranking.fill(order[order >= 0], shares[order >= 0] * np.float32(1e-6))
 
     def _queries(self, x: Inputs) -> sp.csr_matrix:

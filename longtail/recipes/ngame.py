@@ -65,10 +65,8 @@ class NGAME(DualRecipe):
         encoder = self.text_encoder(read, about)
         D = encoder.widths["text"]
         heads = parts.Head(D, linear=False), parts.Head(D, dropout=self.head_dropout)
-        M1 = parts.Comparison(
-            parts.Triplet(self.margin, negatives=10, temperature=0.1), 1.0, 1.0, 1.0, one_positive=True
-        )
-        M2 = parts.Comparison(parts.Triplet(self.table_margin, negatives=5, positives=3), 1.0, 1.0, 1.0)
+        M1 = parts.Contrast(parts.Triplet(self.margin, negatives=10, temperature=0.1), 1.0, 1.0, 1.0, one_positive=True)
+        M2 = parts.Contrast(parts.Triplet(self.table_margin, negatives=5, positives=3), 1.0, 1.0, 1.0)
         return parts.Dual(read, encoder, heads, (M1, M2), self.phases(), parts.Draws(positives=1), seed, about)
 
     def phases(self) -> list[parts.Phase]:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail import _native
 from longtail.core.editing import about_edit, check_edit
 from longtail.core.errors import UnsupportedError
 from longtail.core.labels import Labels
@@ -72,7 +71,7 @@ class PopularModel(StoredModel):
 
     def rank(self, x: Inputs, k: int) -> Ranking:
         """The same ranking for every point, (N, k)."""
-        order, scores = popular_labels(self.shares, self.labels, k)
+        order, scores = self.labels.best(self.shares, k)
         n = len(x) if isinstance(x, Texts) else x.shape[0]
         return Ranking(np.tile(order, (n, 1)), np.tile(scores, (n, 1)), self.labels)
 
@@ -102,15 +101,6 @@ def label_shares(data: Dataset) -> NDArray[np.float32]:
     truth = data.truth()
     mass = np.bincount(truth.indices, weights=truth.data, minlength=data.Y.shape[1])
     return (mass / np.maximum(counted, 1)).astype(np.float32)
-
-
-def popular_labels(
-    shares: NDArray[np.float32], labels: Labels, k: int
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The min(k, L) labels of largest share and their shares, ties by lower index; −1 pads where labels are removed."""
-    alive = shares if labels.removed is None else np.where(labels.removed, np.float32(-np.inf), shares)
-    order, scores = _native.top_k(alive[None, :], min(k, len(labels)))
-    return order[0], scores[0]
 
 
 def accepts_of(data: Dataset) -> str | int:

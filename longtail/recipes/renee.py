@@ -52,7 +52,7 @@ class Renee(DualRecipe):
         encoder = self.text_encoder(read, about)
         D = encoder.widths["text"]
         heads = parts.Head(D, linear=False), parts.Head(D, dropout=self.head_dropout, unit=False)
-        losses = parts.Comparison(parts.FullBCE(), 0.0), parts.Comparison(parts.FullBCE(), 1.0, 1.0, 1.0)
+        losses = parts.Contrast(parts.FullBCE(), 0.0), parts.Contrast(parts.FullBCE(), 1.0, 1.0, 1.0)
         draws = parts.Draws(positives=1, all_labels=True)
         return parts.Dual(read, encoder, heads, losses, self.phases(), draws, seed, about)
 

@@ -71,7 +71,7 @@ class SiameseXML(MinedRecipe):
         encoder = self.text_encoder(read, about)
         D = encoder.widths["text"]
         heads = parts.Head(D, linear=False), parts.Head(D, dropout=self.head_dropout)
-        loss = parts.Comparison(parts.BCE(), 1.0, 1.0, self.temperature)
+        loss = parts.Contrast(parts.BCE(), 1.0, 1.0, self.temperature)
         draws = parts.Draws(self.positives, self.negatives)
         return parts.Dual(read, encoder, heads, (loss, loss), self.phases(), draws, seed, about)
 

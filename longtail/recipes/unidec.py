@@ -48,6 +48,7 @@ class UniDEC(MinedRecipe):
         0.5, "λ: weight of DE in the loss; CLF has the rest", at_least=0.0, at_most=1.0
     )  # paper: .3–.5
     forth: float = param(0.5, "weight of queries → labels; labels → queries has the rest", at_least=0.0, at_most=1.0)
+    per_label: bool = param(True, "mean over a query's true labels (PAL-N); false: their sum (PAL)")  # paper: PAL-N
     extra_positives: int = param(0, "true labels more for the classifiers' pool", at_least=0)  # β_C; paper's variant: 6
     table_loss: Literal["decoupled", "bce"] = param("decoupled", "loss of the classifiers")
     bce: float = param(0.0, "weight of binary cross-entropy beside the classifiers' softmax", at_least=0.0)
@@ -60,8 +61,8 @@ class UniDEC(MinedRecipe):
         encoder = self.text_encoder(read, about)
         D = encoder.widths["text"]
         g1, g2 = parts.Head(D, D, "tanh", self.head_dropout), parts.Head(D, D, "none", self.head_dropout)
-        L_D = parts.Comparison(parts.Decoupled(), self.balance, self.forth, self.temperature)
-        L_C = parts.Comparison(self.classifying(), 1 - self.balance, self.forth, self.temperature)
+        L_D = parts.Contrast(parts.Decoupled(self.per_label), self.balance, self.forth, self.temperature)
+        L_C = parts.Contrast(self.classifying(), 1 - self.balance, self.forth, self.temperature)
         draws = parts.Draws(self.positives, self.negatives, self.extra_positives)
         return parts.Dual(read, encoder, (g1, g2), (L_D, L_C), self.phases(), draws, seed, about)
 
@@ -69,7 +70,8 @@ class UniDEC(MinedRecipe):
         """The loss of the classifiers: the paper's, or the variants of its Table 2.4 with binary cross-entropy."""
         if self.table_loss == "bce":
             return parts.BCE()
-        return parts.Summed(parts.Decoupled(), parts.BCE(), self.bce) if self.bce else parts.Decoupled()
+        softmax = parts.Decoupled(self.per_label)
+        return parts.Summed(softmax, parts.BCE(), self.bce) if self.bce else softmax
 
     def phases(self) -> list[parts.Phase]:
         """One phase: both heads in every step, negatives and clusters renewed every few epochs."""

@@ -10,9 +10,9 @@ from longtail.report.markdown import row, table
 
 if TYPE_CHECKING:  # for types only: evidence/ is above this folder and decides what is written here
     from longtail.evidence.claim import Claim
-    from longtail.evidence.judge import Spread
+    from longtail.evidence.judge import ArmDifference
     from longtail.evidence.reproduce import Decided, Outcome
-    from longtail.evidence.table import Pool
+    from longtail.evidence.table import SystemRuns
 
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "C@1", "C@3", "C@5")
 HEAD = """# Results: what the papers claim, measured here
@@ -53,15 +53,15 @@ MISSING = """## Missing runs
 Runs that claims need and that are not recorded yet. FOLDER is the folder of corpora. The same command can run in two
 terminals at once: the two share the work.
 """
-Table = tuple[list[str], list[list[str]]]  # columns, rows
+TableText = tuple[list[str], list[list[str]]]  # columns, rows
 
 
 def results_page(
     outcomes: Sequence[Outcome],
-    verdicts: Table,
+    verdicts: TableText,
     seeds: Sequence[int] | None = None,
     *,
-    premise: Table = ([], []),
+    premise: TableText = ([], []),
     missing: Sequence[str] = (),
     pictures: Mapping[tuple[str, str], str] | None = None,
 ) -> str:
@@ -178,7 +178,7 @@ def arms(outcome: Outcome) -> list[str]:
     return table(columns, rows)
 
 
-def figures(pool: Pool, metrics: Sequence[str]) -> list[str]:
+def figures(pool: SystemRuns, metrics: Sequence[str]) -> list[str]:
     """The figures of an arm, then its training time and peak memory."""
     seconds, memory = pool.mean("seconds", "train"), pool.mean("peak_mb")
     costs = ["–" if seconds is None else f"{seconds:.1f}", "–" if memory is None else f"{memory:,.0f}"]
@@ -197,6 +197,6 @@ def differences(parts: Sequence[Decided]) -> list[str]:
     return table(["part", "kind", "metric", "difference", "95 % interval", "verdict"], rows)
 
 
-def interval(spread: Spread) -> str:
+def interval(spread: ArmDifference) -> str:
     """The interval of a difference as text, or a dash if there is none."""
     return "–" if spread.low is None or spread.high is None else f"{spread.low:+.2f} … {spread.high:+.2f}"

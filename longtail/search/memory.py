@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail.core.errors import StoreError
+from longtail.core.ranking import scores_csr
 from longtail.search.exact import Exact
 from longtail.search.index import Floats, SearchSettings, Storage
 from longtail.store.parts import pack_csr, unpack_csr
@@ -93,8 +94,8 @@ class Memory:
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
         m = labels.shape[1]
-        own = rows_of(labels, lookup.share * weights[:, :m], self.Y.shape[1])
-        votes = rows_of(points, (1 - lookup.share) * weights[:, m:], len(self)) @ self.Y
+        own = scores_csr(labels, lookup.share * weights[:, :m], self.Y.shape[1], ordered=False)
+        votes = scores_csr(points, (1 - lookup.share) * weights[:, m:], len(self), ordered=False) @ self.Y
         return added(own, votes)
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -127,10 +128,3 @@ def added(a: sp.csr_matrix, b: sp.csr_matrix) -> sp.csr_matrix:
     total.has_canonical_format = total.has_sorted_indices = False
     total.sum_duplicates()
     return total
-
-
-def rows_of(columns: NDArray[np.int32], values: NDArray[np.floating[Any]], width: int) -> sp.csr_matrix:
-    """A sparse matrix (B, width) with these values (B, k) at `columns` (B, k); pads (−1) are left out."""
-    kept = columns >= 0
-    ends = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-    return sp.csr_matrix((values[kept], columns[kept], ends), shape=(len(columns), width))

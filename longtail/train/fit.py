@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # `TrainedRecipe.fit` calls this file
     from longtail.train.recipe import TrainedRecipe
 
 log = logging.getLogger("longtail")
-Table = list[dict[str, Any]]  # what was tried: a row of settings and scores for each
+TriedRows = list[dict[str, Any]]  # what was tried: a row of settings and scores for each
 
 
 def fit(recipe: TrainedRecipe, corpus: Corpus, run: Run) -> Model:
@@ -100,19 +100,19 @@ def fit_validated(recipe: TrainedRecipe, corpus: Corpus, split: Corpus, run: Run
     return model
 
 
-class Trial(NamedTuple):
+class Tried(NamedTuple):
     """A model that was trained without the validation part, and its scores there. Its recipe has nothing left open."""
 
     model: Model
     report: Report
 
 
-def choose(recipe: TrainedRecipe, candidates: list[Augmentation], split: Corpus, run: Run) -> tuple[Trial, Table]:
+def choose(recipe: TrainedRecipe, candidates: list[Augmentation], split: Corpus, run: Run) -> tuple[Tried, TriedRows]:
     """The model with the augmentation and the settings that are best on the validation part, and what was tried."""
     if len(candidates) == 1:
         return train_trial(replace(recipe, augment=candidates[0]), split, run)
-    on_trial, table = recipe.on_trial(), Table()
-    best: Trial | None = None  # only the best is kept: a model may be large
+    on_trial, table = recipe.on_trial(), TriedRows()
+    best: Tried | None = None  # only the best is kept: a model may be large
     for settings in candidates:
         trial, tried = train_trial(replace(on_trial, augment=settings), split, run)
         scores = chosen_by(trial.report)
@@ -127,13 +127,13 @@ def choose(recipe: TrainedRecipe, candidates: list[Augmentation], split: Corpus,
     return best, table
 
 
-def train_trial(recipe: TrainedRecipe, split: Corpus, run: Run) -> tuple[Trial, Table]:
+def train_trial(recipe: TrainedRecipe, split: Corpus, run: Run) -> tuple[Tried, TriedRows]:
     """Fix the open settings of a recipe whose augmentation is settled, train it, score it on the validation part."""
     run, validation = with_clock(run), cast(Dataset, split.dev)
     data = augmented(recipe, split.train, split.labels, run)
     chosen, table = recipe.choose(data, split.labels, validation, run)
     model = chosen.train(data, split.labels, run, validation)
-    return Trial(model, validate(model, validation)), table
+    return Tried(model, validate(model, validation)), table
 
 
 def train_on(recipe: TrainedRecipe, data: Dataset, labels: Labels, run: Run) -> Model:

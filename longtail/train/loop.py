@@ -70,6 +70,7 @@ class Loop:
         self.best: dict[str, Tensor] | None = None
         self.best_score, self.waited = -np.inf, 0
         self.accelerator = accelerator(run.device, settings.precision)
+        self._at = 0, 0  # phase and step that are trained now
         self._order: tuple[tuple[int, int], NDArray[np.int64]] | None = None
         self._restored: dict[str, Tensor] | None = None  # of optimisers, from a checkpoint, until they are made
         self._partial: dict[str, float] | None = None  # sums of the epoch that a checkpoint interrupted
@@ -155,6 +156,7 @@ class Loop:
     def step(self, number: int, step: int) -> dict[str, float]:
         """One step of a phase: the figures of the batch."""
         phase = self.phases[number]
+        self._at = number, step
         seed_everything(self.run.seed, number, step)
         points = self._points(number, step)
         self.network.train()
@@ -169,6 +171,10 @@ class Loop:
             )
         self.optimisers.move(step, self.steps[number])
         return found
+
+    def seed_part(self, part: int) -> None:
+        """Seed the random numbers of a later part of the present step."""
+        seed_everything(self.run.seed, *self._at, part)
 
     def average_gradients(self) -> None:
         """Replace gradients by their mean over all processes, for steps that do not call `network`, which does so."""
@@ -293,7 +299,7 @@ def share_of(points: NDArray[np.int64], process: int, processes: int) -> NDArray
 
 def seed_everything(seed: int, phase: int, step: int, *more: int) -> None:
     """Seed torch's random numbers from these. `step` may be `PREPARE` or `REFRESH`."""
-    key = [seed, phase, step + 1] if step > REFRESH else [seed, phase, 0, *more]
+    key = [seed, phase, step + 1, *more] if step > REFRESH else [seed, phase, 0, *more]
     own = int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1)
     devices = getattr(torch, "accelerator", None)  # torch 2.6 and later
     if devices is None or devices.is_available():

@@ -79,15 +79,17 @@ class NetworkRecipe(TrainedRecipe):
         """Train each network in its phases; with a budget, for as many steps as measuring shows that it allows."""
         if self.patience is not None and validation is None:
             log.warning("patience=%d has no validation part to watch here: all steps are taken", self.patience)
-        read = self._read(data, labels, run)
+        read = self._read_with_torch(data, labels, run)
         recipe = self
         if run.budget is not None and self.steps is None:
             recipe = replace(self, steps=self._steps_for_budget(read, data, labels, run, validation))
-        return recipe._train(read, data, labels, run, validation)
+        return recipe._train_networks(read, data, labels, run, validation)
 
     def retrain(self, chosen: Model, data: Dataset, labels: Labels, run: Run) -> Model:
         """Train for as many steps of each phase as the networks of `chosen` were, up to those that were kept."""
-        model = self._train(self._read(data, labels, run), data, labels, run, None, chosen.about["steps"])
+        model = self._train_networks(
+            self._read_with_torch(data, labels, run), data, labels, run, None, chosen.about["steps"]
+        )
         again = [row | {"refit": True} for row in model.about["training"]]
         model.about["training"] = chosen.about["training"] + again
         return model
@@ -122,14 +124,14 @@ class NetworkRecipe(TrainedRecipe):
         digests = f"{data.digest()} {labels.digest()}"
         return orjson.dumps(told | {"data": hashlib.sha256(digests.encode()).hexdigest()}).decode()
 
-    def _read(self, data: Dataset, labels: Labels, run: Run) -> Any:
+    def _read_with_torch(self, data: Dataset, labels: Labels, run: Run) -> Any:
         try:
             import longtail.train.loop  # noqa: F401
         except ImportError as error:
             raise MissingExtraError(self.kind, "deep") from error
         return self.read(data, labels, run)
 
-    def _train(
+    def _train_networks(
         self,
         read: Any,
         data: Dataset,
@@ -146,7 +148,7 @@ class NetworkRecipe(TrainedRecipe):
         kept: list[int] = []
         for number in range(self.trees):
             own = replace(run, seed=(run.seed + (number << 40)) % 2**63)  # far from the seeds of other networks
-            learner = self._network(read, own.seed)
+            learner = self._seeded_network(read, own.seed)
             key, watch = self.checkpoint_key(data, labels, own.seed), self._watch(read, labels, learner, validation)
             planned, stop = (None, None) if like is None else (like["planned"], like["kept"][number])
             loop = Loop(learner, self.loop_parameters(), own, key, watch, planned, stop)
@@ -159,7 +161,7 @@ class NetworkRecipe(TrainedRecipe):
         model.about["steps"] = {"planned": loop.steps, "kept": kept}
         return model
 
-    def _network(self, read: Any, seed: int) -> Learner:
+    def _seeded_network(self, read: Any, seed: int) -> Learner:
         """A network whose random start follows from the seed."""
         import torch
 
@@ -186,7 +188,7 @@ class NetworkRecipe(TrainedRecipe):
         watched = self.watches and validation is not None
         costs = Costs(score, networks=self.trees, scorings=3 if self.decides else 1, every_epoch=watched)
         key = f"steps {self.checkpoint_key(data, labels, run.seed)} {run.budget}"
-        return steps_for_budget(lambda: self._network(read, run.seed), self.loop_parameters(), run, key, costs)
+        return steps_for_budget(lambda: self._seeded_network(read, run.seed), self.loop_parameters(), run, key, costs)
 
 
 def kept_step(rows: History, patience: int | None) -> int:

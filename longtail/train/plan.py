@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Points = NDArray[np.int64]
+Order = NDArray[np.int64]
 
 
 class Plan(Protocol):
     """The order in which an epoch goes through the N training points; a step takes the next `batch` of them."""
 
-    def order(self, learner: Any, key: tuple[int, int, int]) -> Points:
+    def order(self, learner: Any, key: tuple[int, int, int]) -> Order:
         """All points (N,), each once, for the epoch with this key (seed, phase, epoch)."""
         ...
 
@@ -25,7 +25,7 @@ class Plan(Protocol):
 class Shuffled:
     """Points in random order."""
 
-    def order(self, learner: Any, key: tuple[int, int, int]) -> Points:
+    def order(self, learner: Any, key: tuple[int, int, int]) -> Order:
         """A permutation of all points."""
         return np.random.default_rng(key).permutation(learner.points)
 
@@ -40,7 +40,7 @@ class Clustered:
 
     clusters: Callable[[Any], NDArray[np.integer[Any]]]
 
-    def order(self, learner: Any, key: tuple[int, int, int]) -> Points:
+    def order(self, learner: Any, key: tuple[int, int, int]) -> Order:
         """A permutation that goes through one cluster after the other."""
         rng = np.random.default_rng(key)
         of_point = np.asarray(self.clusters(learner))
@@ -62,7 +62,7 @@ class Sized:
     batch: int
     window: int = 16
 
-    def order(self, learner: Any, key: tuple[int, int, int]) -> Points:
+    def order(self, learner: Any, key: tuple[int, int, int]) -> Order:
         """A permutation whose batches have similar lengths each."""
         rng = np.random.default_rng(key)
         lengths = np.asarray(self.lengths(learner))

@@ -34,9 +34,11 @@ class Plain:
 
     def __call__(self, loop: Loop, points: NDArray[np.int64], phase: Phase, done: float) -> dict[str, float]:
         sums = Averages()
-        for part in np.array_split(points, phase.accumulate or 1):
+        for number, part in enumerate(np.array_split(points, phase.accumulate or 1)):
             if not len(part):
                 continue
+            if number:  # processes draw the same pool of a part, however many random numbers the part before took
+                loop.seed_part(number)
             with loop.accelerator.autocast():
                 rows = torch.from_numpy(part).to(loop.accelerator.device)
                 loss, figures = loop.network(rows, phase, done)

@@ -20,7 +20,7 @@ from longtail.data.options import ReadOptions
 from longtail.data.parse.builder import Chunk, PointsBuilder
 from longtail.data.parse.filters import find_filter
 from longtail.data.parse.labelspace import InferredLabels
-from longtail.data.parse.lines import Block, blocks
+from longtail.data.parse.lines import LineBlock, blocks
 from longtail.data.parse.pairing import check_lengths, join, refuse_fields
 from longtail.data.parse.parts import CODES, STEMS, TEXT, about_of, find_file, finish_labels, make_corpus
 from longtail.data.parse.text_lines import read_texts, without_invalid
@@ -90,7 +90,7 @@ class LabelLines:
         self.good = np.ones(len(self.builder), bool)
         self.good[np.concatenate(bad)] = False
 
-    def _valid(self, block: Block) -> tuple[bytes, NDArray[np.int64]]:
+    def _valid(self, block: LineBlock) -> tuple[bytes, NDArray[np.int64]]:
         """Return the block with lines that are not UTF-8 emptied, and the numbers of those lines."""
         try:
             block.data.decode("utf-8")

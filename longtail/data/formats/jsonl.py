@@ -20,7 +20,7 @@ from longtail.data.formats import Format
 from longtail.data.options import ReadOptions
 from longtail.data.parse.json_points import Fields, JsonPoints, parse_object
 from longtail.data.parse.labelspace import InferredLabels, LabelSpace, ListedLabels
-from longtail.data.parse.lines import Block, blocks, peek, split_lines
+from longtail.data.parse.lines import LineBlock, blocks, peek, split_lines
 from longtail.data.parse.parts import about_of, find_file, find_parts, read_parts
 
 ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
@@ -69,7 +69,7 @@ def read_labels(path: Path, options: ReadOptions) -> Labels:
     return labels
 
 
-def _label_columns(block: Block, path: Path, before: int) -> tuple[np.ndarray, Texts, Texts | None, np.ndarray]:
+def _label_columns(block: LineBlock, path: Path, before: int) -> tuple[np.ndarray, Texts, Texts | None, np.ndarray]:
     """Return lines, keys, texts (None if no label has one) and ids (the lowest int64 if missing) of a block."""
     found = _native.json_columns(block.data, strings=["key", "text"], integers=["id"])
     if found is not None and len(found.lines):

@@ -17,7 +17,7 @@ from longtail.core.texts import Texts
 from longtail.data.options import ReadOptions
 from longtail.data.parse.builder import Chunk
 from longtail.data.parse.labelspace import Values
-from longtail.data.parse.lines import Block, blocks, decode_line, split_lines
+from longtail.data.parse.lines import LineBlock, blocks, decode_line, split_lines
 from longtail.data.parse.parts import RecordLines
 
 
@@ -50,7 +50,7 @@ class JsonPoints:
             if len(chunk.lengths):
                 yield chunk
 
-    def _columns(self, block: Block) -> Chunk | None:
+    def _columns(self, block: LineBlock) -> Chunk | None:
         fields = self.fields
         names = [*fields.text, *([] if fields.group is None else [fields.group])]
         found = _native.json_columns(block.data, strings=names, values=[fields.labels], numbers=[fields.weights])
@@ -69,7 +69,7 @@ class JsonPoints:
         groups = None if fields.group is None else Texts.from_utf8(*found.strings[-1])
         return Chunk(found.lines + block.first, texts, values, lengths, weights, groups)
 
-    def _line_by_line(self, block: Block, path: Path, records: RecordLines) -> Chunk:
+    def _line_by_line(self, block: LineBlock, path: Path, records: RecordLines) -> Chunk:
         good = list(self._good_points(block, path, records))
         numbers = [number for number, _ in good]
         labels = [self._labels(point) for _, point in good]
@@ -79,7 +79,7 @@ class JsonPoints:
         groups = None if self.fields.group is None else [group_key(point[self.fields.group]) for _, point in good]
         return Chunk.of(numbers, [self._text(point) for _, point in good], labels, weights, groups)
 
-    def _good_points(self, block: Block, path: Path, records: RecordLines) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _good_points(self, block: LineBlock, path: Path, records: RecordLines) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield (line, point) of the lines that are points; blank lines are skipped, others are bad."""
         full = [(number, line) for number, line in enumerate(split_lines(block.data), block.first) if line.strip()]
         records.add([number for number, _ in full])

@@ -12,7 +12,7 @@ from longtail.core.labels import Labels
 from longtail.core.texts import Texts, TextsBuilder
 from longtail.data.options import ReadOptions
 from longtail.data.parse.json_points import joined, parse_object
-from longtail.data.parse.lines import Block, blocks, split_lines
+from longtail.data.parse.lines import LineBlock, blocks, split_lines
 
 
 def read_json_labels(path: Path, options: ReadOptions, fields: tuple[str, ...]) -> Labels:
@@ -33,7 +33,7 @@ def read_json_labels(path: Path, options: ReadOptions, fields: tuple[str, ...]) 
     return labels
 
 
-def _columns(block: Block, fields: tuple[str, ...]) -> tuple[Texts, Texts | None] | None:
+def _columns(block: LineBlock, fields: tuple[str, ...]) -> tuple[Texts, Texts | None] | None:
     """Return keys and texts (None if no label has one) of a block; None if the full parser is needed."""
     found = _native.json_columns(block.data, strings=["uid", *fields])
     if found is None or not len(found.lines):
@@ -48,7 +48,7 @@ def _columns(block: Block, fields: tuple[str, ...]) -> tuple[Texts, Texts | None
 
 
 def _line_by_line(
-    block: Block, path: Path, fields: tuple[str, ...], options: ReadOptions, before: int
+    block: LineBlock, path: Path, fields: tuple[str, ...], options: ReadOptions, before: int
 ) -> tuple[Texts, Texts | None]:
     keys: list[str] = []
     texts: list[str | None] = []

@@ -9,7 +9,7 @@ from typing import Any
 from longtail.core.errors import DataError
 from longtail.data.options import ReadOptions
 from longtail.data.parse.builder import Chunk
-from longtail.data.parse.lines import Block, blocks, decode_line, split_lines
+from longtail.data.parse.lines import LineBlock, blocks, decode_line, split_lines
 from longtail.data.parse.parts import RecordLines
 
 Parse = Callable[[str], tuple[str, Sequence[Any]]]  # line → text and labels; raises a DataError without file and line
@@ -37,7 +37,7 @@ def line_points(path: Path, records: RecordLines, options: ReadOptions, parse: P
             yield Chunk.of(numbers, texts, labels)
 
 
-def _lines(block: Block) -> Iterator[tuple[int, str | bytes]]:
+def _lines(block: LineBlock) -> Iterator[tuple[int, str | bytes]]:
     """Yield the lines that are not blank, with their numbers: as text, or as bytes if the block is not all UTF-8."""
     lines: list[str | bytes]
     try:

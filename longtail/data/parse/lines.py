@@ -53,7 +53,7 @@ def peek_lines(path: Path, count: int = 20) -> list[str]:
     return [line for line in lines if line.strip()][:count]
 
 
-class Block(NamedTuple):
+class LineBlock(NamedTuple):
     """Complete lines, ending in LF: the number of the first (from 1), how many, and their bytes."""
 
     first: int
@@ -61,7 +61,7 @@ class Block(NamedTuple):
     data: bytes
 
 
-def blocks(path: Path, progress: Progress | None = None) -> Iterator[Block]:
+def blocks(path: Path, progress: Progress | None = None) -> Iterator[LineBlock]:
     """Yield the lines of a file in blocks of about a megabyte.
 
     A byte-order mark is dropped. A gzip stream that ends early or is damaged is refused, with the last line read.
@@ -79,11 +79,11 @@ def blocks(path: Path, progress: Progress | None = None) -> Iterator[Block]:
                 continue
             whole, rest = rest + block[:cut], block[cut:]
             count = int(np.count_nonzero(np.frombuffer(whole, np.uint8) == ord("\n")))
-            yield Block(first, count, whole)
+            yield LineBlock(first, count, whole)
             first += count
             bar.advance(count)
         if rest:
-            yield Block(first, 1, rest + b"\n")
+            yield LineBlock(first, 1, rest + b"\n")
 
 
 def check_gzip(path: object, limit: int = 1 << 28) -> None:

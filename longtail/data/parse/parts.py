@@ -63,7 +63,7 @@ class RecordLines:
         return np.searchsorted(np.frombuffer(self._lines, np.int64), lines)
 
 
-Points = Callable[[Path, RecordLines], Iterator[Chunk]]  # yields the points of one file; records all its lines
+PointsOf = Callable[[Path, RecordLines], Iterator[Chunk]]  # yields the points of one file; records all its lines
 
 
 def about_of(path: Path) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def about_of(path: Path) -> dict[str, Any]:
 def read_parts(
     path: Path,
     files: Mapping[str, Path],
-    points: Points,
+    points: PointsOf,
     space: LabelSpace,
     options: ReadOptions,
     about: dict[str, Any] | None = None,
@@ -131,7 +131,7 @@ def check_numbers(space: LabelSpace, builders: Sequence[PointsBuilder]) -> None:
 
 
 def _read_part(
-    file: Path, points: Points, space: LabelSpace, options: ReadOptions, note_bare: bool
+    file: Path, points: PointsOf, space: LabelSpace, options: ReadOptions, note_bare: bool
 ) -> tuple[PointsBuilder, RecordLines]:
     builder, records = PointsBuilder(space, options.checks, file), RecordLines()
     for chunk in points(file, records):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from longtail import _native
 from longtail.core.errors import DataError
 from longtail.data.options import ReadOptions
-from longtail.data.parse.lines import Block, blocks
+from longtail.data.parse.lines import LineBlock, blocks
 from longtail.data.sparse import MOST_COLUMNS, WEIGHT, csr
 
 # Why a row is bad; the same numbers as in longtail/_native/src/sparse_text.cpp.
@@ -81,7 +81,7 @@ class _Reader:
             labels = _csr(self.label_lengths, self.label_indices, ones, (self.N, self.L))
         return SparseFile(self.path, matrix, good, labels)
 
-    def _after_header(self, found: Iterator[Block]) -> Iterator[tuple[Block, int]]:
+    def _after_header(self, found: Iterator[LineBlock]) -> Iterator[tuple[LineBlock, int]]:
         """Yield the blocks, and where in each the rows start; the header is read on the way."""
         first = next(found, None)
         if first is None:
@@ -106,7 +106,7 @@ class _Reader:
             problem = f"the header counts more than {MOST_COLUMNS:,} features or labels"
             raise DataError(problem, where=self.path, line=1, found=line)
 
-    def _add(self, block: Block, start: int) -> None:
+    def _add(self, block: LineBlock, start: int) -> None:
         line = block.first + (start > 0)  # line number of the block's first row
         rows = _native.sparse_rows(block.data, self.D, start=start, labels=self.L, weights=self.what == "label")
         n = len(rows.lengths)

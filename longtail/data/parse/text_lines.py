@@ -16,7 +16,7 @@ from longtail.core.errors import DataError
 from longtail.core.texts import Texts, TextsBuilder
 from longtail.data.checks import Checks
 from longtail.data.options import ReadOptions
-from longtail.data.parse.lines import Block, blocks, decode_line, split_lines
+from longtail.data.parse.lines import LineBlock, blocks, decode_line, split_lines
 
 LF, CR = ord("\n"), ord("\r")
 
@@ -113,7 +113,9 @@ def without_starts(texts: Texts, sizes: NDArray[np.int64], keep: bool = False) -
     return Texts.from_utf8(texts.data[before == keep], sizes if keep else texts.byte_lengths - sizes)
 
 
-def _cut(block: Block, path: Path, checks: Checks) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+def _cut(
+    block: LineBlock, path: Path, checks: Checks
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """Return the lines of a block joined together, their lengths, and which are not UTF-8 (and left empty)."""
     data, wrong = block.data, np.empty(0, np.int64)
     try:
@@ -131,7 +133,7 @@ def _cut(block: Block, path: Path, checks: Checks) -> tuple[NDArray[np.uint8], N
     return octets[keep], lengths, wrong
 
 
-def without_invalid(block: Block, path: Path, checks: Checks) -> tuple[bytes, NDArray[np.int64]]:
+def without_invalid(block: LineBlock, path: Path, checks: Checks) -> tuple[bytes, NDArray[np.int64]]:
     """Return a block with the lines that are not UTF-8 emptied, and their numbers; each is a bad line."""
     lines, wrong = split_lines(block.data), []
     for at, line in enumerate(lines):
