@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
     else:
         edited.save(args.out, overwrite=args.overwrite)
     size = 0 if edited.memory is None else len(edited.memory)
-    log.info("%s; %s points are remembered; saved in %s", done, f"{size:,}", args.out or args.model)
+    log.info("%s; %s remembered; saved in %s", done, f"{size:,} point{'s' * (size != 1)}", args.out or args.model)
     if size and edited.lookup.share == 1:
         log.warning("the memory has no weight in this model (share 1): longtail memory weigh MODEL --share 0.8")
 
@@ -145,7 +145,7 @@ def weighed(model: DualModel, args: argparse.Namespace) -> tuple[DualModel, str]
     edited = with_lookup(model, **given)
     if edited.lookup == model.lookup:
         return model, "the memory already has these settings"
-    return edited, f"memory: {edited.lookup}"
+    return edited, f"labels beside the memory now have {edited.lookup}"
 
 
 def with_lookup(model: DualModel, **given: Any) -> DualModel:

@@ -262,8 +262,9 @@ def best_share(model: DualModel, validation: Dataset) -> tuple[float, dict[str, 
         ranking = model.ranked(rows, min(k, len(model.labels)), share, index)
         reports[share] = evaluate(ranking, validation.Y, model.labels, ignore=validation.ignore)
     means = {share: chosen_by(report)["mean"] for share, report in reports.items()}
-    log.info("share of classifiers: %s", ", ".join(f"{share} {mean:.2f}" for share, mean in sorted(means.items())))
     best = max(means, key=lambda share: means[share])
+    shown = ", ".join(f"{share} {mean:.2f}" for share, mean in sorted(means.items()))
+    log.info("share of classifiers and mean score on the validation part: %s; chosen: %s", shown, best)
     named: dict[str, float] = {"DE": 0.0, "CLF": 1.0, "both": best}
     return best, {name: chosen_by(reports[share]) for name, share in named.items()}
 
@@ -284,5 +285,6 @@ def best_lookup(model: DualModel, validation: Dataset, lookups: Sequence[Lookup]
         scores[lookup] = chosen_by(report)["mean"]
     best = max(scores, key=lambda lookup: scores[lookup])
     without = next((score for lookup, score in scores.items() if lookup.share == 1), None)
-    log.info("memory: %s scores %.2f; without it %s", best, scores[best], without)
+    score = "not tried" if without is None else f"{without:.2f}"
+    log.info("memory: with %s the mean score on the validation part is %.2f; without it %s", best, scores[best], score)
     return best

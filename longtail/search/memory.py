@@ -28,6 +28,9 @@ class Lookup(NamedTuple):
     temperature: float = 0.05  # τ
     neighbours: int = 100  # b, of labels and of points each
 
+    def __str__(self) -> str:
+        return f"share {self.share:g}, temperature {self.temperature:g}, {self.neighbours} neighbours"
+
 
 @dataclass(frozen=True)
 class Memory:
