@@ -365,6 +365,9 @@ def test_heads_are_compared_on_the_validation_part():
     means = {name: scores["mean"] for name, scores in model.about["heads"].items()}
     assert means["both"] >= max(means["DE"], means["CLF"])
     assert model.recipe.share == model.share
+    given = longtail.recipe("unidec", **SETTINGS["unidec"], share=0.25).fit(topic_corpus(2200), Run(device="cpu"))
+    assert given.share == given.recipe.share == 0.25  # not chosen, but reported all the same
+    assert given.about["heads"]["DE"] == model.about["heads"]["DE"] and "both" in given.about["heads"]
 
 
 def test_approximate_search_is_saved_with_the_model(tmp_path):

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from longtail.encoders import sums  # noqa: E402
 from longtail.encoders.sums import CandidateLogits, WeightedSums, turned  # noqa: E402
 from longtail.encoders.table import Table, compact  # noqa: E402
-from longtail.train.adam import TableAdam  # noqa: E402
+from longtail.train.adam import TableAdam, TableSGD  # noqa: E402
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -42,6 +42,41 @@ def test_adam_of_a_table_is_sparse_adam(seed: int, n: int, d: int, steps: int) -
         theirs.param_groups[0]["lr"] = lr
         theirs.step()
         torch.testing.assert_close(table.weight, weight.detach(), rtol=1e-5, atol=1e-6)
+
+
+@given(seed=seeds, n=st.integers(1, 9), d=st.integers(1, 4), steps=st.integers(1, 6))
+def test_sgd_of_a_table_written_out(seed: int, n: int, d: int, steps: int) -> None:
+    """m ← 0.9 m + g, w ← (1 − ηλ) w − η m in doubles, of the rows used alone; checkpoints hold the momentum."""
+    table = Table(draw(seed, n, d))
+    w, m, decay = table.weight.double().numpy().copy(), np.zeros((n, d)), 0.1
+    sgd = TableSGD(table)
+    for step, ids in enumerate(picks(n, steps, np.random.default_rng(seed))):
+        gradients, lr = draw(seed + step, len(ids), d), 0.1 / (step + 1)
+        (table.rows(ids) * gradients).sum().backward()
+        found = table.gradient()
+        assert found is not None
+        sgd.step(*found, lr, decay)
+        rows = ids.numpy()
+        m[rows] = 0.9 * m[rows] + gradients.double().numpy()
+        w[rows] = (1 - lr * decay) * w[rows] - lr * m[rows]
+        np.testing.assert_allclose(table.weight.numpy(), w, rtol=1e-4, atol=1e-5)
+        again = TableSGD(table)
+        again.restore(sgd.state())
+        sgd = again
+
+
+def test_gradients_of_many_parts_are_gathered() -> None:
+    """As gradient caching leaves them, chunk by chunk: each row is held once."""
+    table, total = Table(draw(0, 5, 2)), torch.zeros(5, 2)
+    for part, ids in enumerate(([0, 3], [3, 1], [0, 4])):
+        gradients = draw(part, 2, 2)
+        (table.rows(torch.tensor(ids)) * gradients).sum().backward()
+        total.index_add_(0, torch.tensor(ids), gradients)
+        table.gather()
+    found = table.gradient()
+    assert found is not None and found[0].tolist() == [0, 1, 3, 4]
+    torch.testing.assert_close(found[1], total[found[0]])
+    assert table.gradient() is None
 
 
 def test_adam_written_out() -> None:

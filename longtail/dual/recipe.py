@@ -198,8 +198,8 @@ class DualRecipe(TextNetworkRecipe):
 
     def finish(self, model: Model, validation: Dataset | None) -> Model:
         """Choose the share of classifiers on the validation part; the network stays as it is."""
-        if self.classifies and self.share is None and validation is not None:
-            share, model.about["heads"] = best_share(model, validation)  # type: ignore[arg-type]
+        if self.classifies and validation is not None:
+            share, model.about["heads"] = weighed_heads(model, validation, self.share)  # type: ignore[arg-type]
             model.share = share  # type: ignore[attr-defined]
             model.recipe = replace(model.recipe, share=share)  # type: ignore[call-arg]
         if self.memory and len(self.lookups()) > 1 and validation is not None:
@@ -251,22 +251,26 @@ class MinedRecipe(DualRecipe):
         return parts.Phase(name, self.epochs, tuple(groups), levels, self.mined, build, again, plan, self.step())
 
 
-def best_share(model: DualModel, validation: Dataset) -> tuple[float, dict[str, dict[str, float]]]:
-    """The share of classifiers that does best on the validation part, and what both heads reach alone."""
+def weighed_heads(
+    model: DualModel, validation: Dataset, given: float | None
+) -> tuple[float, dict[str, dict[str, float]]]:
+    """The share of classifiers, and what DE, CLF and both together reach on the validation part.
+
+    Unless it is `given`, the share is the one that does best there.
+    """
     rows, k = model.reader.read(validation.texts), depth(ignore=validation.ignore)
     reports = {}
     indexes: dict[str, Index] = {}
-    for share in SHARES:
+    for share in SHARES if given is None else dict.fromkeys((given, 0.0, 1.0)):
         columns = str(model.columns(share))  # all shares between 0 and 1 search the same vectors
         index = indexes[columns] = indexes.get(columns) or model.search.build(model.vectors[:, model.columns(share)])
         ranking = model.ranked(rows, min(k, len(model.labels)), share, index)
-        reports[share] = evaluate(ranking, validation.Y, model.labels, ignore=validation.ignore)
-    means = {share: chosen_by(report)["mean"] for share, report in reports.items()}
-    best = max(means, key=lambda share: means[share])
+        reports[share] = chosen_by(evaluate(ranking, validation.Y, model.labels, ignore=validation.ignore))
+    means = {share: report["mean"] for share, report in reports.items()}
+    best = max(means, key=lambda share: means[share]) if given is None else given
     shown = ", ".join(f"{share} {mean:.2f}" for share, mean in sorted(means.items()))
-    log.info("share of classifiers and mean score on the validation part: %s; chosen: %s", shown, best)
-    named: dict[str, float] = {"DE": 0.0, "CLF": 1.0, "both": best}
-    return best, {name: chosen_by(reports[share]) for name, share in named.items()}
+    log.info("share of classifiers and mean score on the validation part: %s; it is %s", shown, best)
+    return best, {"DE": reports[0.0], "CLF": reports[1.0], "both": reports[best]}
 
 
 def best_lookup(model: DualModel, validation: Dataset, lookups: Sequence[Lookup]) -> Lookup:
