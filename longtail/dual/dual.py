@@ -227,7 +227,7 @@ class Dual(Learner):
             arrays |= head.under(f"head{number}")
         meta = {"encoder": encoder.meta, "heads": [head.meta for head in heads]}
         vectors = [self.label_vectors(self.head(DE))]
-        vectors[0][~self.data.label_known()] = 0  # a text without known tokens is near to no query
+        vectors[0][~self.data.label_known()] = 0  # a text without known tokens says nothing
         if len(heads) > CLF:
             rows = self.table.weight
             rows = unit_rows(rows) if self.head(CLF).unit else rows

@@ -71,6 +71,7 @@ class DualModel(StoredModel):
         super().__init__(recipe, labels, about)
         self.reader, self.encoder, self.vectors, self.share, self.search = reader, encoder, vectors, share, search
         self.memory, self.lookup = memory, lookup or Lookup()
+        self.silent: dict[str, NDArray[np.bool_]] = {}  # labels without a vector, by the columns that are looked at
         if index is not None:
             self.index = index
 
@@ -129,11 +130,22 @@ class DualModel(StoredModel):
 
     def _ranked(self, rows: Any, k: int, share: float, index: Index) -> tuple[NDArray[np.int32], Floats]:
         queries = self.queries(rows, share)
-        found, scores = index.search(queries, k, without=self.labels.removed)
+        found, scores = index.search(queries, k, without=self.barred(share))
         wordless = ~self.reader.known(rows)
         if wordless.any():
             found[wordless], scores[wordless] = self.labels.most_frequent(k)
         return found, scores
+
+    def barred(self, share: float) -> NDArray[np.bool_]:
+        """Labels (L,) that no text may find: removed ones, and those without a vector.
+
+        The latter are labels whose text has no known token. Their score would be 0, more than that of most labels.
+        """
+        columns = self.columns(share)
+        if str(columns) not in self.silent:
+            self.silent[str(columns)] = np.asarray(~self.vectors[:, columns].any(axis=1), bool)
+        silent, removed = self.silent[str(columns)], self.labels.removed
+        return silent if removed is None else silent | removed
 
     def columns(self, share: float) -> slice:
         """The columns of `vectors` that scores with this share of the classifiers need."""
@@ -198,11 +210,11 @@ class DualModel(StoredModel):
         if len(labels) > L and labels.texts is not None:
             rows = self.reader.read(labels.texts[L:])
             new, unknown = self.like_labels(self.encoder.vectors(rows)), ~self.reader.known(rows)
-            new[unknown] = 0  # a text without known tokens says nothing: its label is near to no query
+            new[unknown] = 0  # a text without known tokens says nothing: its label is never found
             warn_of_unknown(labels, L + np.flatnonzero(unknown))
             vectors, index = np.concatenate([vectors, new]), index.add(new[:, self.columns(self.share)])
         edited = self.changed_to(memory=None if self.memory is None else self.memory.of_labels(len(labels)))
-        edited.labels, edited.vectors, edited.index = labels, vectors, index
+        edited.labels, edited.vectors, edited.index, edited.silent = labels, vectors, index, {}
         edited.about = about_edit(self.about, self.labels, labels)
         return edited
 
@@ -226,7 +238,7 @@ class DualModel(StoredModel):
         model = copy.copy(self)
         model.memory, model.lookup, model.about = memory, lookup or self.lookup, dict(self.about)
         if self.decision is not None and model.counted_memory != self.counted_memory:
-            log.warning("probabilities and cut-off were fitted to scores without these settings; they are left out now")
+            log.warning("probabilities and the cut-off were fitted to other scores; the edited model has neither")
             model.decision = None
         return model
 
@@ -304,7 +316,7 @@ class DualModel(StoredModel):
         reader, search = reader_from_state(arrays, meta["reader"]), SearchSettings.of(**meta["search"])
         index = load_index(arrays_under("index", arrays), meta["index"]) if "index" in meta else None
         share, vectors = float(meta["share"]), arrays["vectors"]
-        λ, τ, b = arrays["lookup"].tolist()
+        λ, τ, b = arrays["lookup"].tolist() if "lookup" in arrays else Lookup()
         own, lookup = arrays_under("memory", arrays), Lookup(λ, τ, int(b))
         memory = Memory.from_state(own, search.storage) if own else None
         if memory is not None and memory.Y.shape[1] != len(saved.labels):

@@ -269,7 +269,7 @@ def weighed_heads(
     means = {share: report["mean"] for share, report in reports.items()}
     best = max(means, key=lambda share: means[share]) if given is None else given
     shown = ", ".join(f"{share} {mean:.2f}" for share, mean in sorted(means.items()))
-    log.info("share of classifiers and mean score on the validation part: %s; it is %s", shown, best)
+    log.info("share of classifiers and mean score on the validation part: %s; the share is %s", shown, best)
     return best, {"DE": reports[0.0], "CLF": reports[1.0], "both": reports[best]}
 
 

@@ -66,7 +66,7 @@ def static_vectors(
 def ready(files: Source) -> NDArray[Any] | None:
     """The vectors (P, width) of a folder whose only array is a matrix of them; None for the folder of an encoder.
 
-    So model2vec saves its models, and so are the two files of wordllama's package, put into a folder of their own.
+    model2vec saves its models in this form. The two files of wordllama's package also work in a folder of their own.
     """
     weights = list(files.folder.glob(WEIGHTS))
     if len(weights) != 1:
@@ -81,6 +81,9 @@ def ready(files: Source) -> NDArray[Any] | None:
             if len(found.keys()) > MOST_READY or len(names) != 1:
                 return None
             vectors: NDArray[Any] = found.get_tensor(names[0])
+    except TypeError as error:  # NumPy has no bfloat16
+        fix = "save them in float32 or float16"
+        raise DataError("vectors of this type cannot be read", where=weights[0], found=str(error), fix=fix) from None
     except Exception as error:  # the library's own class for files that are damaged
         raise DataError("not a safetensors file", where=weights[0], found=str(error), fix="copy it again") from None
     pieces = len(pieces_of(opened(files.tokenizer.read_bytes())))

@@ -7,11 +7,9 @@ import logging
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import orjson
 
 from longtail.core.errors import DataError, MissingExtraError
 from longtail.store import disk
@@ -24,7 +22,7 @@ NEEDED = ("config.json", "tokenizer.json", "README.md", "model.safetensors")  # 
 class Packaged(NamedTuple):
     """An encoder in one package, or in several that hold the parts of a zip file.
 
-    `inside` is the folder in the package; of parts, that in the zip file. Layers, width, size and licence are facts for
+    `inside` is the folder in the package; of parts, that in the zip file. Layers, width, size and licence are shown to
     those who do not have it yet.
     """
 
@@ -61,13 +59,10 @@ packaged = {
 
 
 def folder_of(name: str) -> Path:
-    """The folder of an encoder's files. One that comes in parts is put together in the cache, at its first use."""
+    """The folder of the files of an encoder that comes in parts; it is put together in the cache at its first use."""
     found = packaged[name]
     if found.version is None:
         raise MissingExtraError(f"the encoder {name}", found.extra)
-    if len(found.packages) == 1:
-        own = (path for path in files_of(found.packages[0]) if path.name == "config.json")
-        return next(path.parent for path in own if path.parent.name == found.inside)
     folder = cache_folder() / "encoders" / f"{name}-{found.version}"
     if not folder.is_dir():
         log.info("putting the encoder %s together in the cache, once (%d MB)", name, found.megabytes)
@@ -91,7 +86,7 @@ def unpack(parts: list[Path], inside: str, folder: Path) -> None:
                 for name in NEEDED:
                     with archive.open(f"{inside}/{name}") as own, (new / name).open("wb") as out:
                         shutil.copyfileobj(own, out, 1 << 24)
-        except (zipfile.BadZipFile, KeyError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
             fix = "install these packages again"
             raise DataError("the packages of this encoder are damaged", where=parts[0], found=error, fix=fix) from None
         try:
@@ -102,30 +97,20 @@ def unpack(parts: list[Path], inside: str, folder: Path) -> None:
 
 
 def part_of(package: str) -> Path:
-    """The part of the zip file that a package holds."""
-    return next(path for path in files_of(package) if ".zip." in path.name)
-
-
-def files_of(package: str) -> Iterator[Path]:
-    """The files of an installed package. It is not imported."""
+    """The part of the zip file that a package holds. The package is not imported."""
     distribution = importlib.metadata.distribution(package)
-    for file in distribution.files or ():
-        yield Path(str(distribution.locate_file(file)))
+    found = next((file for file in distribution.files or () if ".zip." in file.name), None)
+    if found is None:
+        raise DataError("this package does not list its files", where=package, fix="install it again with pip")
+    return Path(str(distribution.locate_file(found)))
 
 
 def listed() -> list[dict[str, Any]]:
-    """A row for each encoder: name, whether it is installed, layers, width, size in MB, licence, and the extra."""
-    rows = []
-    for name, own in packaged.items():
-        facts = own._asdict() | {"name": name, "installed": own.version}
-        if own.version is not None and len(own.packages) == 1:  # what is there, rather than what we know of it
-            folder = folder_of(name)
-            config = orjson.loads((folder / "config.json").read_bytes())
-            weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-            facts |= {"layers": config["num_hidden_layers"], "width": config["hidden_size"]}
-            facts |= {"megabytes": round(weights / 1e6)}
-        rows.append({key: facts[key] for key in ("name", "installed", *FACTS)})
-    return rows
+    """A row for each encoder: name, installed version or None, layers, width, size in MB, licence, and the extra."""
+    return [
+        {"name": name, "installed": own.version} | {key: getattr(own, key) for key in FACTS}
+        for name, own in packaged.items()
+    ]
 
 
 FACTS = ("layers", "width", "megabytes", "licence", "extra")

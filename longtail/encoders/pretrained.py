@@ -64,7 +64,7 @@ def blank(settings: Mapping[str, Any]) -> Model:
 
 
 def settings_of(model: Model) -> dict[str, Any]:
-    """The settings of a model that can be stored as JSON, without its place."""
+    """The settings of a model that can be stored as JSON, without the path it was loaded from."""
     found: dict[str, Any] = orjson.loads(model.config.to_json_string(use_diff=False))
     return {name: value for name, value in found.items() if name not in NOT_KEPT}
 

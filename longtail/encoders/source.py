@@ -36,9 +36,9 @@ class Source(NamedTuple):
 def encoder_files(source: str | Path | None, feature: str) -> Source:
     """The files of an encoder: a folder with a tokenizer.json, such a file itself, or None for the default package.
 
-    So is the name of an encoder that comes in packages (`longtail encoders`), if there is no such folder. A name such
-    as owner/name, if there is no such folder, is looked up on the Hugging Face hub and downloaded; nothing else is ever
-    downloaded. `feature` names what needs the files, for the error when the package is not installed.
+    If there is no such folder, a name in `longtail encoders` is accepted too, and a name such as owner/name is looked
+    up on the Hugging Face hub and downloaded; nothing else is ever downloaded. `feature` names what needs the files,
+    for the error when the package is not installed.
     """
     if source is None:
         return installed(feature)

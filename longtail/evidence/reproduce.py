@@ -166,7 +166,7 @@ def _part(
     if record is None and draw:
         record = compare_runs(bench, name, a.trials, b.trials, progress)
     metrics = ("P@1",) if part.kind == "faster" else part.metrics
-    rows = _spreads(metrics, record, a, b)
+    rows = _differences(metrics, record, a, b)
     if record is None and part.kind not in ("trend", "tail"):  # these two are decided by figures alone
         return Decided(part, "not measured", rows, "the difference has not been drawn")
     return _verdict(part, rows, a, b)
@@ -198,7 +198,7 @@ def _verdict(part: Part, rows: tuple[ArmDifference, ...], a: SystemRuns, b: Syst
     return Decided(part, faster(ratio, rows[0], part.margin), rows, f"time ratio {ratio:.3f}")
 
 
-def _spreads(
+def _differences(
     metrics: Sequence[str], record: dict[str, Any] | None, a: SystemRuns, b: SystemRuns
 ) -> tuple[ArmDifference, ...]:
     """b − a for each metric, with its interval if one was drawn."""

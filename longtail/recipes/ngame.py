@@ -35,6 +35,7 @@ class NGAME(DualRecipe):
     """
 
     name = "ngame"
+    version = 4
     title = "a dual encoder on batches of similar texts, then classifiers"
     paper = "NGAME, Dahiya et al. 2023"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
@@ -74,10 +75,10 @@ class NGAME(DualRecipe):
         words, plan = self.encoder_groups(self.lr), parts.Clustered(lambda net: net.clusters)
         again = parts.Refresh(self.refresh, self.clustered, self.take_up)
         table = (self.group("heads.1", self.table_lr), self.group("table", self.table_lr))
-        then, batch = self.table_epochs, self.table_batch
+        largest, then, batch = self.clustered_at_last, self.table_epochs, self.table_batch
         return [
             parts.Phase("M1", self.epochs, words, (parts.DE,), self.clustered, self.take_up, again, plan, self.step()),
-            parts.Phase("M2", then, table, (parts.CLF,), self.clustered_at_last, self.build, plan=plan, batch=batch),
+            parts.Phase("M2", then, table, (parts.CLF,), largest, self.build, None, plan, self.step(), batch=batch),
         ]
 
     def clustered(self, net: parts.Dual) -> parts.Structure:

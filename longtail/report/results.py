@@ -197,6 +197,6 @@ def differences(parts: Sequence[Decided]) -> list[str]:
     return table(["part", "kind", "metric", "difference", "95 % interval", "verdict"], rows)
 
 
-def interval(spread: ArmDifference) -> str:
+def interval(row: ArmDifference) -> str:
     """The interval of a difference as text, or a dash if there is none."""
-    return "–" if spread.low is None or spread.high is None else f"{spread.low:+.2f} … {spread.high:+.2f}"
+    return "–" if row.low is None or row.high is None else f"{row.low:+.2f} … {row.high:+.2f}"

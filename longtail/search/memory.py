@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail.core.errors import StoreError
-from longtail.core.ranking import scores_csr
+from longtail.core.ranking import scores_csr, total_scores
 from longtail.search.exact import Exact
 from longtail.search.index import Floats, SearchSettings, Storage
 from longtail.store.parts import pack_csr, unpack_csr
@@ -99,7 +99,7 @@ class Memory:
         m = labels.shape[1]
         own = scores_csr(labels, lookup.share * weights[:, :m], self.Y.shape[1], ordered=False)
         votes = scores_csr(points, (1 - lookup.share) * weights[:, m:], len(self), ordered=False) @ self.Y
-        return added(own, votes)
+        return total_scores([own, votes])
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Vectors, keys and targets as arrays, for the model folder."""
@@ -122,12 +122,3 @@ def keys_of(names: Iterable[str]) -> Keys:
     """The keys (n,) of names or texts: 64 bits of a hash."""
     digests = b"".join(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names)
     return np.frombuffer(digests, "<u8").astype(np.uint64)
-
-
-def added(a: sp.csr_matrix, b: sp.csr_matrix) -> sp.csr_matrix:
-    """a + b with every entry of both. scipy's sum drops those that are 0, which are labels to be ranked as well."""
-    beside = sp.hstack([a, b], "csr")
-    total = sp.csr_matrix((beside.data, beside.indices % a.shape[1], beside.indptr), shape=a.shape)
-    total.has_canonical_format = total.has_sorted_indices = False
-    total.sum_duplicates()
-    return total

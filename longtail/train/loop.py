@@ -274,8 +274,8 @@ class Loop:
             log.info("no checkpoint found; starting from scratch")
             return 0, 0
         tensors, structures, meta = found
-        self.learner.to(self.accelerator.device)
         for phase in self.phases:
+            self.learner.to(self.accelerator.device)  # building may encode texts, and makes modules on the CPU
             if phase.name in meta["structures"]:
                 self.structures[phase.name] = arrays_under(f"phase.{phase.name}", structures)
                 phase.build(self.learner, self.structures[phase.name])

@@ -54,7 +54,7 @@ class GradCached:
 
     First without a graph; then the loss is taken on the vectors, which are few numbers; then each chunk is encoded
     again with the same random numbers, and its part of the gradient is passed on (Gao et al. 2021). Gradients are
-    those of the plain step. For learners with `batch`, `encoded` and `loss`, as dual encoders have.
+    those of the plain step. For learners with `batch`, `chunks`, `encoded` and `loss`, as dual encoders have.
     """
 
     chunk: int
@@ -82,8 +82,9 @@ class GradCached:
             set_random_state(state, rows.device)
             with loop.accelerator.autocast():
                 again = learner.encoded(tokens, part)
-            if again.requires_grad:  # a frozen encoder has no gradients
-                again.backward(grads[side].pop(0).to(again.dtype))
+            if not again.requires_grad:  # the encoder is frozen; or the pool is empty, whose chunk comes last
+                break
+            again.backward(grads[side].pop(0).to(again.dtype))
             for table in tables:
                 table.gather()
         set_random_state(last, rows.device)
@@ -93,7 +94,7 @@ class GradCached:
 
 def random_state(device: torch.device) -> list[Tensor]:
     """The state of the random numbers of the CPU and of a device."""
-    if device.type in ("cpu", "meta"):
+    if device.type == "cpu":
         return [torch.get_rng_state()]
     own = torch.mps.get_rng_state() if device.type == "mps" else getattr(torch, device.type).get_rng_state(device)
     return [torch.get_rng_state(), own]
