@@ -46,7 +46,7 @@ class Decaf(WithClusters, BagRecipe):
             "dimension": 256,
             "labels_per_cluster": 8.0,
             "beam": 80,
-            "breadth": 2.0,
+            "breadth": 3.0,
             "dropout": 0.4,
             "batch": 1024,
             "surrogate_epochs": 4,

@@ -45,7 +45,7 @@ class InceptionXMLLF(WithWalks, InceptionXML):
             "length": 24,
             "labels_per_cluster": 8.0,
             "shortlist": 400,
-            "breadth": 3.0,
+            "breadth": 6.0,
             "dropout": 0.2,
             "bias": True,
             "batch": 512,
