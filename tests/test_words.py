@@ -1,6 +1,5 @@
 """Texts as word numbers against a literal implementation, and vectors for words."""
 
-import sys
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("tokenizers")
 
-from longtail.core.errors import DataError, MissingExtraError, ParameterError, StoreError
+from longtail.core.errors import DataError, ParameterError, StoreError
 from longtail.core.texts import Texts
 from longtail.encoders import tokens as module
 from longtail.encoders.vectors import WordVectors, glove, vectors_for
@@ -147,12 +146,6 @@ def test_bad_settings_and_states() -> None:
         Words.from_state({}, meta)
     with pytest.raises(StoreError, match="version 0 of this encoder, but it is"):
         Words.from_state(arrays, meta | {"version": 0})
-
-
-def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(MissingExtraError, match=r"texts to tokens needs.*longtail\[deep\]"):
-        Words.fit(Texts.of(["a b"]))
 
 
 def test_vectors_of_known_words_and_noise_for_others() -> None:

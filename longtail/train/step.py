@@ -37,8 +37,8 @@ class Plain:
         for number, part in enumerate(np.array_split(points, phase.accumulate or 1)):
             if not len(part):
                 continue
-            if number:  # processes draw the same pool of a part, however many random numbers the part before took
-                loop.seed_part(number)
+            if number and loop.accelerator.num_processes > 1:
+                loop.seed_part(number)  # so that all draw the same pool, however many numbers each has drawn so far
             with loop.accelerator.autocast():
                 rows = torch.from_numpy(part).to(loop.accelerator.device)
                 loss, figures = loop.network(rows, phase, done)
