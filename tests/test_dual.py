@@ -205,6 +205,25 @@ def test_a_second_encoding_sees_the_same_dropout(corpus):
         assert not first.requires_grad and again.requires_grad
 
 
+@pytest.mark.parametrize("name", ["ngame", "siamesexml"])
+@pytest.mark.parametrize("step", [Plain(), GradCached(3)])
+def test_a_phase_that_freezes_the_encoder_encodes_texts_once(name, step, corpus, monkeypatch):
+    """The second stages: the vectors of a step are those that the encoder gives its texts, without dropout."""
+    learner = learner_of(name, corpus, dropout=0.5, head_dropout=0.0)
+    loop = opened(learner)
+    points = np.arange(5, 5 + BATCH)
+    learner.begin(loop.phases[0])
+    assert learner.kept is None
+    loop.open(1)
+    learner.begin(loop.phases[1])
+    learner.eval()
+    plain = learner.encoded(learner.tokens.value, torch.from_numpy(points))
+    torch.testing.assert_close(learner.features(torch.from_numpy(points)), plain, rtol=1e-5, atol=1e-6)
+    monkeypatch.setattr(learner.encoder, "forward", lambda tokens: pytest.fail("the encoder ran in a step"))
+    assert np.isfinite(step(loop, points, loop.phases[1], 0.0)["loss"])
+    assert learner.table.gradient() is not None
+
+
 SCRIPT = """
 import os, sys
 import numpy as np

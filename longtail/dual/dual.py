@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,6 +120,7 @@ class Dual(Learner):
         self.targets = Targets(points.Y)
         self.ignored = None if points.ignore is None else Targets(points.ignore)
         self.reservoir: Held[Reservoir] | None = None
+        self.kept: Tensor | None = None  # Φ (N, D) of all points, in a phase that freezes the encoder
         self.clusters = np.zeros(self.points, np.int32)
 
     def head(self, number: int) -> Head:
@@ -147,7 +149,7 @@ class Dual(Learner):
         are those of all of them together (train/processes.py).
         """
         batch, drawn = self.batch(points)
-        texts = self.encoded(self.tokens.value, points)
+        texts = self.features(points)
         labels = self.encoded(self.label_tokens.value, own_share(drawn.texts.labels)) if DE in phase.levels else None
         return self.loss(texts, labels, drawn, phase, len(batch))
 
@@ -163,6 +165,17 @@ class Dual(Learner):
             return everyone, whole_pool(truth, ignored, positives)
         return everyone, draw_pools(truth, ignored, mined, positives, negatives, extra)
 
+    def begin(self, phase: Phase) -> None:
+        """Encode all training texts where the phase freezes the encoder: its steps then only look them up."""
+        names = [*self.tables(), *(name for name, _ in self.named_parameters())]
+        frozen = all(phase.group_of(name) is None for name in names if name.startswith("encoder."))
+        found = self.text_vectors(nn.Identity()) if frozen else None
+        self.kept = None if found is None else torch.from_numpy(found).to(next(self.parameters()).device)
+
+    def features(self, points: Tensor) -> Tensor:
+        """Φ (b, D) of training points."""
+        return self.encoded(self.tokens.value, points) if self.kept is None else self.kept[points]
+
     def encoded(self, tokens: Any, rows: Tensor) -> Tensor:
         """Φ (n, D) of some texts."""
         if not len(rows):  # of a pool without labels
@@ -170,14 +183,16 @@ class Dual(Learner):
         text: Tensor = self.encoder(tokens.take(rows))["text"]
         return text
 
-    def chunks(self, points: Tensor, drawn: Drawn, phase: Phase, size: int) -> list[tuple[Any, Tensor, int]]:
-        """What this process encodes in a step, `size` texts at a time: tokens, rows, and 0 (texts) or 1 (labels).
+    def chunks(self, points: Tensor, drawn: Drawn, phase: Phase, size: int) -> list[tuple[Callable[[], Tensor], int]]:
+        """What this process encodes in a step, `size` texts at a time: how, and 0 (texts) or 1 (labels).
 
         For `train.step.GradCached`, which encodes one after the other.
         """
-        parts = [(self.tokens.value, rows, 0) for rows in points.split(size)]
+        parts: list[tuple[Callable[[], Tensor], int]]
+        parts = [(partial(self.features, rows), 0) for rows in points.split(size)]
         if DE in phase.levels:
-            parts += [(self.label_tokens.value, rows, 1) for rows in own_share(drawn.texts.labels).split(size)]
+            labels, tokens = own_share(drawn.texts.labels), self.label_tokens.value
+            parts += [(partial(self.encoded, tokens, rows), 1) for rows in labels.split(size)]
         return parts
 
     def loss(

@@ -217,7 +217,7 @@ class MinedRecipe(DualRecipe):
     positives: int = param(2, "true labels of a query that are drawn for the pool", at_least=1)  # β; paper: 1 – 4
     negatives: int = param(3, "mined negatives of a query that are drawn for it", at_least=0)  # η; paper: 3 – 6
     refresh: int = param(5, "epochs between two searches for hard negatives", at_least=1)  # τ; paper: 5
-    cluster_size: int | None = param(None, "similar points that follow each other (none: shuffled)", at_least=1)
+    cluster_size: int | None = param(None, "similar points that share a batch (none: shuffled)", at_least=1)
 
     def mined(self, net: parts.Dual) -> parts.Structure:
         """With the encoder as it is now: η·τ hard negatives of each point, and clusters of similar points."""
@@ -244,10 +244,13 @@ class MinedRecipe(DualRecipe):
         if "clusters" in structure:
             net.clusters = structure["clusters"]
 
-    def phase(self, name: str, groups: Sequence[parts.Group], levels: tuple[int, ...], build: Any) -> parts.Phase:
-        """A phase whose negatives and clusters are mined at its beginning and every `refresh` epochs."""
+    def phase(
+        self, name: str, groups: Sequence[parts.Group], levels: tuple[int, ...], build: Any, mined_once: bool = False
+    ) -> parts.Phase:
+        """A phase whose negatives and clusters are mined at its beginning and, unless `mined_once`, every `refresh`
+        epochs."""
         plan: Any = parts.Shuffled() if self.cluster_size is None else parts.Clustered(lambda net: net.clusters)
-        again = parts.Refresh(self.refresh, self.mined, self.take_up)
+        again = None if mined_once else parts.Refresh(self.refresh, self.mined, self.take_up)
         return parts.Phase(name, self.epochs, tuple(groups), levels, self.mined, build, again, plan, self.step())
 
 

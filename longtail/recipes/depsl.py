@@ -29,14 +29,16 @@ class DePSL(MinedRecipe):
     """
 
     name = "depsl"
+    version = 2
     title = "texts and label texts in one space, every true label in the batch counts"
     paper = "Kharbanda 2025, chapter 2"
     classifies: ClassVar[bool] = False
-    presets: ClassVar[dict[str, dict[str, Any]]] = {"small": {**STATIC, "epochs": 15, "lr": 2e-3}}
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"small": {**STATIC, "epochs": 15, "lr": 2e-3, "cluster_size": None}}
 
     loss: Literal["decoupled", "supcon"] = param("decoupled", "what a true label competes with; supcon: all others")
     per_label: bool = param(True, "mean over a query's true labels (PAL-N); false: their sum (PAL)")  # paper: PAL-N
     forth: float = param(0.5, "weight of queries → labels; labels → queries has the rest", at_least=0.0, at_most=1.0)
+    cluster_size: int | None = param(1024, "similar points that share a batch (none: shuffled)", at_least=1)
     schedule: Schedule = param("cosine", "how learning rates change")  # noqa: RUF009  # paper: cosine
 
     def network(self, read: parts.Points, seed: int) -> parts.Dual:

@@ -33,6 +33,7 @@ class SiameseXML(MinedRecipe):
     """
 
     name = "siamesexml"
+    version = 2
     title = "a Siamese network over bags of words, then classifiers near label texts"
     paper = "SiameseXML, Dahiya et al. 2021"
     presets: ClassVar[dict[str, dict[str, Any]]] = {"small": {**STATIC, "epochs": 10, "lr": 2e-3, "table_lr": 4e-3}}
@@ -80,7 +81,7 @@ class SiameseXML(MinedRecipe):
         table = (self.group("heads.1", self.table_lr), self.group("table", self.table_lr))
         return [
             self.phase("siamese", self.encoder_groups(self.lr), (parts.DE,), self.take_up),
-            self.phase("classifiers", table, (parts.CLF,), self.build),
+            self.phase("classifiers", table, (parts.CLF,), self.build, mined_once=True),  # with the encoder as it stays
         ]
 
     def build(self, net: parts.Dual, structure: parts.Structure) -> None:

@@ -30,6 +30,7 @@ class UniDEC(MinedRecipe):
     """
 
     name = "unidec"
+    version = 2
     title = "texts, label texts and classifiers in one space, trained together"
     paper = "UniDEC, Kharbanda et al. 2024"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
@@ -41,6 +42,7 @@ class UniDEC(MinedRecipe):
             "positives": 4,
             "temperature": 0.04,
             "forth": 0.7,
+            "cluster_size": None,
         }
     }
 
@@ -53,6 +55,7 @@ class UniDEC(MinedRecipe):
     table_loss: Literal["decoupled", "bce"] = param("decoupled", "loss of the classifiers")
     bce: float = param(0.0, "weight of binary cross-entropy beside the classifiers' softmax", at_least=0.0)
     table_lr: float = param(1e-3, "learning rate of the classifiers", above=0.0)  # paper: 1e-3
+    cluster_size: int | None = param(1024, "similar points that share a batch (none: shuffled)", at_least=1)
     schedule: Schedule = param("cosine", "how learning rates change")  # noqa: RUF009  # paper: cosine
 
     def network(self, read: parts.Points, seed: int) -> parts.Dual:

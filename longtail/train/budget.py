@@ -109,6 +109,9 @@ class Rehearsal(Loop):
         self.build(number)
         before = self.clock() - began
         self.open(number)  # not counted: only the first time is slow, when torch imports more of itself
+        began = self.clock()
+        self.learner.begin(self.phases[number])
+        before += self.clock() - began
         took: list[float] = []
         # several processes must take equally many steps, and their clocks differ
         most = MOST if self.accelerator.num_processes == 1 else FIRST

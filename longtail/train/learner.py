@@ -24,6 +24,12 @@ class Learner(nn.Module, ABC):
     points: int  # N, of the training set
     done: float = 0.0  # the share of the current phase that had passed at its last prepare or refresh
 
+    def begin(self, phase: Phase) -> None:
+        """Called before the steps of a phase, and before those that are left when a training is resumed.
+
+        For what parts that the phase freezes need to compute only once; by default nothing.
+        """
+
     @abstractmethod
     def forward(self, points: Tensor, phase: Phase, done: float) -> tuple[Tensor, Figures]:
         """The loss of these points (B,) and figures to log; `done` is the share of the phase that is over."""

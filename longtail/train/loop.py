@@ -131,6 +131,7 @@ class Loop:
         if not first:
             self.average = Average()
         self.open(number)
+        self.learner.begin(phase)
         log.info("phase %s: %d steps of %d points", phase.name, steps, phase.batch)
         per_epoch = self.steps_per_epoch(phase)
         epoch, kept, began = Averages(self._partial if first else None), Kept(), time.monotonic()

@@ -54,7 +54,7 @@ class GradCached:
 
     First without a graph; then the loss is taken on the vectors, which are few numbers; then each chunk is encoded
     again with the same random numbers, and its part of the gradient is passed on (Gao et al. 2021). Gradients are
-    those of the plain step. For learners with `batch`, `chunks`, `encoded` and `loss`, as dual encoders have.
+    those of the plain step. For learners with `batch`, `chunks` and `loss`, as dual encoders have.
     """
 
     chunk: int
@@ -67,21 +67,21 @@ class GradCached:
             chunks = learner.chunks(rows, drawn, phase, self.chunk)
             states, found = [], []
             with torch.no_grad():
-                for tokens, part, _ in chunks:
+                for encode, _ in chunks:
                     states.append(random_state(rows.device))
-                    found.append(learner.encoded(tokens, part))
+                    found.append(encode())
             sides: list[Tensor | None] = [None, None]
-            for side in {side for _, _, side in chunks}:
-                whole = torch.cat([x for x, (_, _, own) in zip(found, chunks, strict=True) if own == side])
+            for side in {side for _, side in chunks}:
+                whole = torch.cat([x for x, (_, own) in zip(found, chunks, strict=True) if own == side])
                 sides[side] = whole.float().requires_grad_()
             loss, figures = learner.loss(*sides, drawn, phase, len(batch))
         loop.accelerator.backward(loss)
         last, tables = random_state(rows.device), [part for part in learner.modules() if isinstance(part, Table)]
         grads = [list(x.grad.split(self.chunk)) if x is not None and x.grad is not None else [] for x in sides]
-        for (tokens, part, side), state in zip(chunks, states, strict=True):
+        for (encode, side), state in zip(chunks, states, strict=True):
             set_random_state(state, rows.device)
             with loop.accelerator.autocast():
-                again = learner.encoded(tokens, part)
+                again = encode()
             if not again.requires_grad:  # the encoder is frozen; or the pool is empty, whose chunk comes last
                 break
             again.backward(grads[side].pop(0).to(again.dtype))
