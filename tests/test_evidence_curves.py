@@ -18,6 +18,7 @@ from longtail.evidence.missing import bench_command, missing_runs
 from longtail.evidence.reproduce import decide
 from longtail.evidence.results import Results
 from longtail.evidence.trials import System, Trial
+from longtail.report import html
 from longtail.report.curves import curve_picture, curve_table
 
 WITH, WITHOUT = Arm("with", System.of("xr-linear", {"beam": 2})), Arm("without", System.of("xr-linear"))
@@ -112,6 +113,14 @@ def test_the_picture_has_a_line_through_every_point() -> None:
     ]
     assert [path.get("d", "").count("L") for path in lines] == [3, 1]
     assert "with <Gandalf>" in [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_a_picture_in_a_file_has_its_colours_written_out_for_both_modes() -> None:
+    """Only browsers know var(…); other viewers would draw every line in black."""
+    picture = curve_picture(CURVES, ["P@1"])
+    assert "var(" not in picture
+    light, dark = picture.split("@media (prefers-color-scheme: dark)")
+    assert all(f"stroke: {html.LIGHT[name]}" in light and f"stroke: {html.DARK[name]}" in dark for name in ("c0", "c1"))
 
 
 def test_missing_runs_are_named_with_the_command_that_makes_them(bench: Bench) -> None:

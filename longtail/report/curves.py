@@ -50,7 +50,7 @@ def curve_picture(curves: Sequence[Curve], metrics: Sequence[str]) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
             f'aria-label="{escape(label)}">',
-            f"<style>{html.COLOURS}{STYLE}</style>",
+            f"<style>{html.written_out(STYLE)}</style>",
             *body,
             "</svg>\n",
         ]

@@ -8,13 +8,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-# Colours and font, for light and dark mode. Pictures that are files of their own use them too.
-COLOURS = """
-:root { --ink: #1c1d21; --soft: #62656e; --rule: #d9dbe0; --grid: #ebecef; --paper: #ffffff;
-  --c0: #2f5d8c; --c1: #d08c2e; --c2: #8fa9bf;
-  --sans: "Source Sans 3", "Helvetica Neue", "Segoe UI", Roboto, Arial, sans-serif; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e7ea; --soft: #9da1ab; --rule: #3b3e46; --grid: #2b2d33;
-  --paper: #17181b; --c0: #7fb0e0; --c1: #e2a957; --c2: #56697c; } }
+# Colours and font, for light and dark mode
+LIGHT = {"ink": "#1c1d21", "soft": "#62656e", "rule": "#d9dbe0", "grid": "#ebecef", "paper": "#ffffff"}
+LIGHT |= {"c0": "#2f5d8c", "c1": "#d08c2e", "c2": "#8fa9bf"}
+DARK = {"ink": "#e6e7ea", "soft": "#9da1ab", "rule": "#3b3e46", "grid": "#2b2d33", "paper": "#17181b"}
+DARK |= {"c0": "#7fb0e0", "c1": "#e2a957", "c2": "#56697c"}
+SANS = '"Source Sans 3", "Helvetica Neue", "Segoe UI", Roboto, Arial, sans-serif'
+IN_THE_DARK = "@media (prefers-color-scheme: dark)"
+
+
+def variables(colours: dict[str, str]) -> str:
+    """The rule that names colours, so that other rules write var(--ink)."""
+    return ":root { " + " ".join(f"--{name}: {colour};" for name, colour in colours.items()) + " }"
+
+
+def written_out(rules: str) -> str:
+    """These rules for a picture in a file of its own, in light and dark mode.
+
+    Browsers know variables; the libraries with which other programs draw SVG mostly do not, and would draw in black.
+    """
+    both = []
+    for colours in (LIGHT, DARK):
+        plain = rules
+        for name, value in {**colours, "sans": SANS}.items():
+            plain = plain.replace(f"var(--{name})", value)
+        both.append(plain.strip())
+    return f"\n{both[0]}\n{IN_THE_DARK} {{\n{both[1]}\n}}\n"
+
+
+COLOURS = f"""
+{variables({**LIGHT, "sans": SANS})}
+{IN_THE_DARK} {{ {variables(DARK)} }}
 """
 LAYOUT = """
 :root { color-scheme: light dark; }

@@ -35,7 +35,7 @@ svg .spoke { stroke: var(--c0); stroke-linecap: round; } svg .among { fill: none
 svg .node { fill: var(--c0); stroke: var(--paper); stroke-width: 2px; }
 svg .self { fill: var(--c0); } svg .self-name { fill: var(--paper); font-weight: 600; text-anchor: middle; }
 """
-ALONE = f"{html.COLOURS}svg {{ background: var(--paper); }}{LINES}"  # for a picture without a page around it
+ALONE = html.written_out(f"svg {{ background: var(--paper); }}{LINES}")  # for a picture without a page around it
 
 
 @dataclass(frozen=True)
