@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from corpora import TOPICS, UNSEEN, feature_corpus, topic_corpus
+from encoders import tiny_encoder
 
 import longtail
 import longtail.metrics
@@ -27,6 +28,7 @@ FLOOR = "popular"  # learns nothing about texts, by design
 PLAIN = {"reader": "words", "vectors": "learnt"}  # the small presets need an installed encoder
 SHORT = {"dimension": 64, "min_steps": 60}  # of networks: enough to learn labels that have points
 SHORTER = {**SHORT, "min_steps": 5}  # enough to see whether two trainings are the same
+TINY = {"length": 16, "batch": 64, "min_steps": 80, "lr": 2e-3, "table_lr": 0.05}  # for a very small transformer
 
 
 def network(name: str) -> bool:
@@ -38,20 +40,33 @@ def retrieves(name: str) -> bool:
     return "backbone" in recipes[name].names()
 
 
+def fine_tunes(name: str) -> bool:
+    """Whether its encoder is always a transformer."""
+    return network(name) and "dimension" not in recipes[name].names()
+
+
+def steps(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What of these settings a network has."""
+    return {key: value for key, value in given.items() if key in recipes[name].names()} if network(name) else {}
+
+
 def small(name: str) -> dict[str, Any]:
     """Settings that make a recipe fast enough for very small corpora, if its defaults are not."""
     if "small" not in recipes[name].presets:
         return {}
-    steps = {"batch": 64, "min_steps": 80, "warmup": 5} if retrieves(name) else {"batch": 128, "min_steps": 120}
-    return {"preset": "small", **({**steps, **PLAIN} if network(name) else {})}
+    if fine_tunes(name):
+        tapped = {"tapped": 3} if "tapped" in recipes[name].names() else {}  # it has four layers
+        return {"preset": "small", "encoder": tiny_encoder(), **TINY, **tapped}
+    own = {"batch": 64, "min_steps": 80, "warmup": 5} if retrieves(name) else {"batch": 128, "min_steps": 120}
+    return {"preset": "small", **({**own, **PLAIN} if network(name) else {})}
 
 
 def made(name: str, **settings: Any) -> Any:
-    return longtail.recipe(name, **{**small(name), **(SHORT if network(name) else {}), **settings})
+    return longtail.recipe(name, **{**small(name), **steps(name, SHORT), **settings})
 
 
 def briefly(name: str, **settings: Any) -> Any:
-    return made(name, **{**(SHORTER if network(name) else {}), **settings})
+    return made(name, **{**steps(name, SHORTER), **settings})
 
 
 def augmentable(name: str) -> bool:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from encoders import tiny_encoder
 
 import longtail
 from longtail.core.run import Run
@@ -31,8 +32,14 @@ SETTINGS |= {
     "dexml": STATIC | {"chunk": 3},
     "renee": STATIC | {"warmup": 2},
 }
+TINY: dict[str, Any] = {"encoder": "tiny", "length": 16, "batch": BATCH, "min_steps": 1, "epochs": 3}
+SETTINGS |= {
+    "cascadexml": TINY | {"resolutions": "2:4", "beams": "1:2"},
+    "lightxml": TINY | {"flat": 0, "labels_per_cluster": 2.0, "beam": 2, "width": 8, "tapped": 3},
+}
 PHASES = {"astec": 2, "decaf": 3, "eclare": 3, "inceptionxml": 1, "inceptionxml-lf": 2}
-PHASES |= {"unidec": 1, "ngame": 2, "siamesexml": 2, "dexml": 1, "renee": 1}  # the others have nothing of their own
+PHASES |= {"unidec": 1, "ngame": 2, "siamesexml": 2, "dexml": 1, "renee": 1}
+PHASES |= {"cascadexml": 1, "lightxml": 1}  # the others have nothing of their own
 
 
 class StoppedError(Exception):
@@ -40,7 +47,10 @@ class StoppedError(Exception):
 
 
 def fit(name: str, corpus: Corpus, run: Run, **changed: Any) -> Any:
-    return longtail.recipe(name, **{**SETTINGS[name], **changed}).fit(corpus, run)
+    settings = {**SETTINGS[name], **changed}
+    if settings.get("encoder") == "tiny":
+        settings["encoder"] = tiny_encoder()
+    return longtail.recipe(name, **settings).fit(corpus, run)
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, phase: int, step: int) -> list[tuple[int, int]]:

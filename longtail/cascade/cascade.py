@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -126,13 +127,27 @@ class Cascade(Learner):
 
         From zero, the first hundreds of steps would only teach that nearly all nodes are wrong.
         """
-        shares = np.asarray(self.known_tree().targets(self.data.Y, t).sum(0)).ravel() / self.points
+        shares = np.asarray(self.targets_of(t).sum(0)).ravel() / self.points
         return log_odds(shares, 0.5 / self.points)
 
-    def bias_of_candidates(self, candidates: int) -> Table:
-        """Biases of labels (L, 1) begun at the log odds with which one of so many candidates is true."""
-        L, true = self.data.labels, self.data.Y.sum() / max(self.points, 1)
-        return log_odds(np.full(L, true / max(candidates, 1)), 0.5 / L)
+    def bias_of_candidates(self, candidates: int, t: int | None = None) -> Table:
+        """Biases (K_t, 1) begun at the log odds with which one of so many candidates of level t is true.
+
+        Without `t`, of labels.
+        """
+        t = self.depth - 1 if t is None else t
+        K, true = self.size(t), self.targets_of(t).sum() / max(self.points, 1)
+        return log_odds(np.full(K, true / max(candidates, 1)), 0.5 / K)
+
+    def targets_of(self, t: int) -> sp.csr_matrix:
+        """Y^(t) (N, K_t)."""
+        return self.data.Y if t == self.depth - 1 else self.known_tree().targets(self.data.Y, t)
+
+    def begun_bias(self, t: int, below: Below | None, at_odds: bool) -> Table:
+        """Biases (K_t, 1) begun at the log odds of a node among its candidates, or at 0."""
+        if not at_odds:
+            return Table.of(np.zeros((self.size(t), 1)))
+        return self.bias_of_shares(t) if below is None else self.bias_of_candidates(below.width, t)
 
     # --- training
 

@@ -9,10 +9,14 @@ from longtail.cascade.near import Nearby, NearJoin
 from longtail.data.sparse import normalise_rows
 from longtail.encoders.bag import BagEncoder, Bags
 from longtail.encoders.inception import Inception
+from longtail.encoders.pretrained import depth_of
 from longtail.encoders.sequence import SequenceEncoder
+from longtail.encoders.specials import Specials
 from longtail.encoders.table import Table
+from longtail.encoders.taps import Tap, Tapped
+from longtail.encoders.transformer import TransformerEncoder
 from longtail.labels.graph import normalised, walk
-from longtail.labels.represent import centroids, largest, pifa
+from longtail.labels.represent import centroids, largest, pifa, with_neighbours
 from longtail.labels.tree import LabelTree
 from longtail.scoring.candidates import All, Below, Static
 from longtail.scoring.level import Dot, Level
@@ -57,11 +61,16 @@ __all__ = [
     "SequenceEncoder",
     "Shuffled",
     "Sized",
+    "Specials",
     "Static",
     "Structure",
     "Table",
+    "Tap",
+    "Tapped",
+    "TransformerEncoder",
     "WalkJoin",
     "centroids",
+    "depth_of",
     "largest",
     "normalise_rows",
     "normalised",
@@ -69,4 +78,5 @@ __all__ = [
     "tree_structure",
     "unit",
     "walk",
+    "with_neighbours",
 ]

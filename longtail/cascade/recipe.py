@@ -14,7 +14,7 @@ from longtail.core.parameters import param
 from longtail.core.run import Run
 from longtail.core.texts import Texts
 from longtail.encoders.tfidf import TfidfParameters
-from longtail.scoring.recipe import TextNetworkRecipe
+from longtail.scoring.recipe import TextNetworkRecipe, WordVectorRecipe
 
 if TYPE_CHECKING:
     from longtail.cascade.cascade import Cascade
@@ -79,7 +79,7 @@ class WithClusters:
 
 
 @dataclass(frozen=True)
-class BagRecipe(CascadeRecipe):
+class BagRecipe(CascadeRecipe, WordVectorRecipe):
     """A cascade over bags of words: TF-IDF rows times a table of word vectors."""
 
     def reader_of(self, texts: Texts, run: Run) -> Reader:
@@ -93,7 +93,7 @@ class BagRecipe(CascadeRecipe):
 
 
 @dataclass(frozen=True)
-class SequenceRecipe(CascadeRecipe):
+class SequenceRecipe(CascadeRecipe, WordVectorRecipe):
     """A cascade over sequences of words."""
 
     length: int = param(32, "words of a text that are read", at_least=1)  # InceptionXML: 32 for titles

@@ -23,7 +23,7 @@ from longtail.core.texts import Texts
 from longtail.data.dataset import Dataset
 from longtail.encoders.tfidf import smoothed_idf
 from longtail.metrics import depth, evaluate
-from longtail.scoring.recipe import TextNetworkRecipe
+from longtail.scoring.recipe import WordVectorRecipe
 from longtail.search.index import Index, SearchSettings, Storage
 from longtail.search.memory import Lookup, Memory, keys_of
 from longtail.train.validation import chosen_by
@@ -45,7 +45,7 @@ STATIC: dict[str, Any] = {"backbone": "static", "reader": "subwords", "vectors":
 
 
 @dataclass(frozen=True)
-class DualRecipe(TextNetworkRecipe):
+class DualRecipe(WordVectorRecipe):
     """Texts and label texts through one encoder. A subclass implements `network` and its phases."""
 
     needs: ClassVar[tuple[str, ...]] = ("text", "label text")

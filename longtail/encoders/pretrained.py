@@ -8,13 +8,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import orjson
 from torch import Tensor, nn
 
 from longtail.core.errors import DataError, MissingExtraError, ParameterError
-from longtail.encoders.source import Source, check_encoder
+from longtail.encoders.source import Source, check_encoder, encoder_files
 
 Model = Any  # a module of the library transformers
 DEPTH = "num_hidden_layers"
@@ -51,6 +52,20 @@ def pretrained(files: Source, layers: int | None = None, dropout: float | None =
         fix = "choose an encoder such as BERT, RoBERTa, DistilBERT or MPNet"
         raise DataError("longtail cannot use models of this type", where=files.folder, found=config.model_type, fix=fix)
     return bare(model), table.weight.detach().float()
+
+
+def depth_of(source: str | Path | None, layers: int | None) -> int:
+    """How many layers of an encoder (`encoder_files`) are kept: the first `layers`, or all."""
+    files = encoder_files(source, "the default encoder")
+    check_encoder(files)
+    AutoConfig, _ = classes()
+    try:
+        config = AutoConfig.from_pretrained(files.folder, local_files_only=True)
+    except Exception as error:  # the library can raise any exception
+        raise refused(files, error) from None
+    set_depth(config, layers)
+    depth: int = getattr(config, DEPTH)
+    return depth
 
 
 def blank(settings: Mapping[str, Any]) -> Model:

@@ -32,6 +32,7 @@ served_encoders.add("bag", "longtail.encoders.served:BagFeatures")
 served_encoders.add("static", "longtail.encoders.served:StaticFeatures")
 served_encoders.add("inception", "longtail.encoders.inception_served:InceptionFeatures")
 served_encoders.add("transformer", "longtail.encoders.transformer_served:TransformerFeatures")
+served_encoders.add("tapped", "longtail.encoders.taps_served:TappedFeatures")
 
 
 class BagFeatures:

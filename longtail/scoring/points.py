@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from longtail.data.dataset import Dataset
 from longtail.encoders.bag import Bags
 from longtail.encoders.reader import Reader
 from longtail.encoders.sequence import Sequences, idf_of, tfidf_of
+from longtail.encoders.tfidf import Tfidf, TfidfParameters
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Points:
     label_tokens: Bags | Sequences | None = None  # (L): label texts as the encoder reads texts
     label_rows: sp.csr_matrix | None = None  # (L, V): TF-IDF of the label texts
     keys: NDArray[np.uint64] | None = None  # (N,): by which a memory finds the points again
+    tfidf: Tfidf | None = None  # what made `rows`, where these are of whole texts and not of what the reader reads
 
     @classmethod
     def read(cls, reader: Reader, data: Dataset, labels: Labels, progress: Progress | None = None) -> Points:
@@ -41,6 +43,14 @@ class Points:
             label_tokens, label_rows = tokens_of(reader, reader.read(labels.texts, cached=True, progress=progress), idf)
         ignore = None if data.ignore is None else sp.csr_matrix(data.ignore, dtype=np.float32)
         return cls(reader, tokens, rows, data.truth(), ignore, label_tokens, label_rows)
+
+    def with_whole_texts(self, data: Dataset) -> Points:
+        """The same with TF-IDF rows of the words of whole texts: of long ones a transformer reads the beginning only.
+
+        There are no rows of label texts then.
+        """
+        tfidf, counts = Tfidf.fit(data.texts, TfidfParameters())
+        return replace(self, tfidf=tfidf, rows=tfidf.weigh(counts), label_rows=None)
 
     def __len__(self) -> int:
         return int(self.Y.shape[0])
