@@ -447,3 +447,27 @@ def test_an_unknown_block_is_named() -> None:
         from longtail.linear.blocks import blocks_from_state
 
         blocks_from_state({}, {"blocks": [{"kind": "hologram", "state": {}}]})
+
+
+# --- shortlist recall by level
+
+
+def test_recall_of_each_level_counts_ancestors() -> None:
+    corpus = topic_corpus(60)
+    model = fit("cascadexml", corpus, Run(threads=1), beams="1:2", epochs=1)
+    found = model.recall_by_level(corpus.test)
+    network = model.networks[0]
+    features = network.encoder.features(model.reader.read(corpus.test.texts))
+    steps = list(network.join.steps(network.levels, features))
+    Y = corpus.test.Y.toarray()
+    for t in (1, 2):
+        hits = total = 0
+        for i, label in zip(*Y.nonzero(), strict=True):
+            node = int(label)
+            for level in reversed(network.levels[t + 1 :]):
+                node = int(np.nonzero((level.children == node).any(1))[0][0])
+            hits += node in steps[t].nodes[i]
+            total += 1
+        assert found[t - 1] == pytest.approx(hits / total)
+    assert found[-1] == pytest.approx(model.shortlist_recall(corpus.test)["all"])
+    assert 0 < found[1] <= found[0] <= 1

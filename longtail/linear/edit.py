@@ -64,8 +64,8 @@ def added(model: LinearModel, labels: Labels) -> list[Ranker]:
         )
     if all(block.dense for block in model.blocks):
         raise UnsupportedError(
-            f"this {recipe.name!r} model reads no words, only {', '.join(b.kind for b in model.blocks)}, and a new label "
-            "is placed by its words: train again with the label"
+            f"this {recipe.name!r} model reads no words, only {', '.join(b.kind for b in model.blocks)}, and a new "
+            "label is placed by its words: train again with the label"
         )
     if labels.texts is None:
         raise UnsupportedError(
