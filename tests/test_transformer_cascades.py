@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -471,3 +472,21 @@ def test_recall_of_each_level_counts_ancestors() -> None:
         assert found[t - 1] == pytest.approx(hits / total)
     assert found[-1] == pytest.approx(model.shortlist_recall(corpus.test)["all"])
     assert 0 < found[1] <= found[0] <= 1
+
+
+def test_margins_of_the_last_level_do_not_change_what_is_trained() -> None:
+    """Matcher-aware negatives are found by the scores above, whatever the last level's score is."""
+    rng = np.random.default_rng(0)
+    X = sp.random(80, 12, 0.4, format="csr", dtype=np.float32, random_state=rng)
+    data, tree = Training(Features.of([X]), random_targets(rng, 80, 16)), random_tree(rng, 16, [4, 8])
+    plain, run = LinearParameters(prune=0.0, negatives="tfn+man", beam=2), Run(threads=1)
+    one, other = (
+        train_ranker(data, tree, plain, run, last=replace(plain, post=post)) for post in ("l3-hinge", "l3-hinge+none")
+    )
+    for a, b in zip(one.levels, other.levels, strict=True):
+        assert np.array_equal(a.data, b.data)
+
+
+def test_labels_learn_from_the_points_that_the_search_will_show_them() -> None:
+    last = longtail.recipe("xr-transformer", **{"ranker.beam": 33}).ranker.settings()[1]  # type: ignore[attr-defined]
+    assert (last.beam, last.negatives) == (33, "tfn+man")

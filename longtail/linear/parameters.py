@@ -9,6 +9,7 @@ from longtail.core.errors import ParameterError
 from longtail.core.parameters import Parameters, param
 
 Post = Literal["l3-hinge", "sigmoid", "none", "l3-hinge+none"]
+ABOVE: dict[str, Post] = {"l3-hinge+none": "l3-hinge"}  # of the levels above the last, where it differs there
 BARE: tuple[Post, ...] = ("none", "l3-hinge+none")  # scores are margins: any number, and not on one scale
 
 

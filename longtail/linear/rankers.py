@@ -43,7 +43,8 @@ class Rankers(Parameters):
         if self.method == "dismec":
             flat = self.solver(prune=0.01, solver="newton", eps=0.01, post="none")
             return flat, flat
-        return self.solver(), self.solver(2.0, negatives="tfn+man", post="l3-hinge+none")
+        # margins of labels are compared with each other: each must have seen what the search will show it
+        return self.solver(), self.solver(2.0, negatives="tfn+man", beam=self.beam, post="l3-hinge+none")
 
     def solver(self, times: float = 1.0, prune: float = 0.001, **others: Any) -> LinearParameters:
         """Settings of the solver with these costs, `times` as high; most weights of embeddings are below 0.1."""

@@ -14,7 +14,7 @@ from longtail.core.run import Run
 from longtail.labels.tree import LabelTree
 from longtail.linear.checkpoint import Checkpoints
 from longtail.linear.features import Features
-from longtail.linear.parameters import LinearParameters
+from longtail.linear.parameters import ABOVE, LinearParameters
 from longtail.linear.ranker import BIAS, Ranker
 from longtail.linear.solve import Groups, solve_in_parts
 
@@ -121,9 +121,9 @@ def with_matched(problem: Problem, data: Training, levels: list[PackedLevel], se
     """With matcher-aware negatives added: points for which the levels above put the parent in their beam."""
     if not levels:
         return problem
-    features, K = data.features, len(problem.row_ptr) - 1
+    features, K, post = data.features, len(problem.row_ptr) - 1, ABOVE.get(settings.post, settings.post)
     found, _ = BeamSearch(features.width, levels).search(
-        features.arrays, features.dense, bias=BIAS, beam=settings.beam, k=min(settings.beam, K), post=settings.post
+        features.arrays, features.dense, bias=BIAS, beam=settings.beam, k=min(settings.beam, K), post=post
     )
     shape, real = (features.points, K), found >= 0
     matched = sp.csr_matrix((np.ones(real.sum(), bool), found[real], np.append(0, np.cumsum(real.sum(1)))), shape)

@@ -91,9 +91,11 @@ class XRTransformer(UnitRecipe):
         return self.over_clusters(read, tree, last, self.phases(last + 1), seed)
 
     def last_level(self, L: int) -> int:
-        """The number of the last level that is fine-tuned; the first always is."""
+        """The number of the last level that is fine-tuned on: the first, if no other."""
+        if not self.fine_tune:
+            return 0
         sizes = [*level_sizes(L, self.branching, self.leaf_size, None), L]
-        return max(0, sum(size <= self.most_clusters for size in sizes) - 1)
+        return max(sum(size <= self.most_clusters for size in sizes) - 1, 0)
 
     def phases(self, T: int) -> list[parts.Phase]:
         """One phase for each level, coarse first."""
