@@ -490,3 +490,11 @@ def test_margins_of_the_last_level_do_not_change_what_is_trained() -> None:
 def test_labels_learn_from_the_points_that_the_search_will_show_them() -> None:
     last = longtail.recipe("xr-transformer", **{"ranker.beam": 33}).ranker.settings()[1]  # type: ignore[attr-defined]
     assert (last.beam, last.negatives) == (33, "tfn+man")
+
+
+def test_levels_and_steps_of_xr_transformer() -> None:
+    recipe: Any = longtail.recipe("xr-transformer")
+    assert recipe.clusters(4271) == [32, 512]  # and not 2 above them
+    assert recipe.clusters(12) == [] and recipe.last_level(4271) == 2 and recipe.last_level(10**6) == 2
+    steps = [phase.steps for phase in recipe.phases(3, 3200)]
+    assert steps == [150, 150, 300]

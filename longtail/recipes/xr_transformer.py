@@ -75,7 +75,7 @@ class XRTransformer(UnitRecipe):
     negative: float = param(1.0, "α: cost of other nodes", above=0.0)
     bootstrap: bool = param(True, "begin each level at weights solved on the embeddings; false: at random")
     fine_tune: bool = param(True, "false: leave the encoder as it is, and train rankers alone")
-    epochs: int = param(3, "passes for the last level; each level above has half", at_least=1)  # Eurlex-4K: 2.5
+    epochs: int = param(3, "passes for the last level; all levels above share as many", at_least=1)  # Eurlex-4K: 2.5
     batch: int = param(32, "points of a step", at_least=1)  # paper: 32
     lr: float = param(5e-5, "learning rate of the transformer", above=0.0)  # paper: 5e-5; large sets 1e-4
     table_lr: float = param(5e-5, "learning rate of classifiers", above=0.0)  # paper: the same
@@ -86,31 +86,38 @@ class XRTransformer(UnitRecipe):
 
     def network(self, read: parts.Points, seed: int) -> parts.Cascade:
         """The transformer, over the levels of the preliminary tree that are fine-tuned."""
-        tree = LabelTree.balanced(parts.pifa(read.rows, read.Y), self.branching, self.leaf_size, seed)
+        tree = LabelTree.in_clusters(parts.pifa(read.rows, read.Y), self.clusters(read.labels), seed)
         last = self.last_level(read.labels)
-        return self.over_clusters(read, tree, last, self.phases(last + 1), seed)
+        return self.over_clusters(read, tree, last, self.phases(last + 1, len(read)), seed)
+
+    def clusters(self, L: int) -> list[int]:
+        """The clusters of each level of the preliminary tree; the first has at least `branching`, if there are more."""
+        sizes = level_sizes(L, self.branching, self.leaf_size, None)
+        return sizes[1:] if len(sizes) > 1 and sizes[0] < self.branching else sizes  # released: min_codes
 
     def last_level(self, L: int) -> int:
         """The number of the last level that is fine-tuned on: the first, if no other."""
         if not self.fine_tune:
             return 0
-        sizes = [*level_sizes(L, self.branching, self.leaf_size, None), L]
+        sizes = [*self.clusters(L), L]
         return max(sum(size <= self.most_clusters for size in sizes) - 1, 0)
 
-    def phases(self, T: int) -> list[parts.Phase]:
-        """One phase for each level, coarse first."""
+    def phases(self, T: int, N: int) -> list[parts.Phase]:
+        """One phase for each of T levels, coarse first; the levels above the last share as many steps as it has."""
         if not self.fine_tune:  # one step of classifiers that nobody reads
             levels = (self.group("levels", self.table_lr),)
             return [parts.Phase("as-it-is", 1, levels, steps=1, build=partial(self.build, 0))]
+        last = max(self.epochs * -(-N // self.batch), self.min_steps)
         return [
             parts.Phase(
                 f"level{t}",
-                self.epochs if t == T - 1 else -(-self.epochs // 2),
+                self.epochs,
                 self.fine_tuned(),
                 levels=(t,),
                 prepare=partial(self.prepare, t),
                 build=partial(self.build, t),
                 plan=self.by_length(),
+                steps=last if t == T - 1 else -(-last // (T - 1)),
             )
             for t in range(T)
         ]
