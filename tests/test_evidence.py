@@ -369,7 +369,7 @@ def test_an_arm_takes_the_steps_of_its_corpus_and_is_left_out_elsewhere() -> Non
 
 
 def test_a_system_says_what_it_lacks() -> None:
-    assert System.of("xr-transformer").lacks == "xr-transformer"
+    assert System.of("no-such-recipe").lacks == "no-such-recipe"
     assert System.of("xr-linear", {"beam": 3, "curl": True}).lacks == "the setting curl of xr-linear"
     assert System.of("xr-linear", {"augment": "gandalf", "augment.delta": 0.2}).lacks is None
 

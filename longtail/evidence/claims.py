@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from longtail.core.errors import ParameterError, nearest
-from longtail.evidence import duals, gandalf
+from longtail.evidence import duals, gandalf, transformers
 from longtail.evidence.claim import Claim
 
-CLAIMS: tuple[Claim, ...] = (*gandalf.CLAIMS, *duals.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (*gandalf.CLAIMS, *duals.CLAIMS, *transformers.CLAIMS)
 
 
 def claims_of(ids: Sequence[str] = (), seeds: Sequence[int] | None = None) -> list[Claim]:
