@@ -183,7 +183,7 @@ class Cascade(Learner):
                 if costs is not None:
                     counted = counted * torch.where(targets > 0, costs.at(nodes), 1.0)
                 own = level.loss(logits, targets, counted)
-            if listed.nodes is not None:
+            if listed.recall is not None:
                 figures[self.recall_name(t)] = listed.recall
             loss = loss + level.weight * own
             above = Scored(listed.nodes, logits, truths[t])

@@ -56,16 +56,22 @@ class CascadeRecipe(TextNetworkRecipe):
 
 
 @dataclass(frozen=True)
-class WithClusters:
-    """The settings of systems whose first level is clusters of labels, all through training."""
+class WithBreadth:
+    """The setting of systems that search clusters of labels in prediction."""
 
-    clusters: int | None = param(None, "clusters of labels (none: by labels_per_cluster)", at_least=1)
-    labels_per_cluster: float = param(4.0, "labels in a cluster, about", at_least=1.0)
     breadth: float = param(1.0, "clusters that prediction searches, as a multiple of those in training", above=0.0)
 
     def settings_after_training(self) -> frozenset[str]:
         """How many clusters prediction looks into, unless scores on the validation part are looked at."""
         return frozenset() if self.looks_at_scores else frozenset({"breadth"})  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class WithClusters(WithBreadth):
+    """The settings of systems whose first level is clusters of labels, all through training."""
+
+    clusters: int | None = param(None, "clusters of labels (none: by labels_per_cluster)", at_least=1)
+    labels_per_cluster: float = param(4.0, "labels in a cluster, about", at_least=1.0)
 
     def clustered(self, net: Cascade, Z: Any) -> Structure:
         """Balanced clusters of labels with vectors Z (L, d), as the structure of a phase."""

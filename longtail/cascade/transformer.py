@@ -42,11 +42,6 @@ class TransformerRecipe(CascadeRecipe):
     length: int = param(128, "tokens of a text that are read, special ones included", at_least=3)  # papers: 128 – 512
     lr: float = param(1e-4, "learning rate of the transformer", above=0.0)
     table_lr: float = param(1e-3, "learning rate of classifiers", above=0.0)
-    breadth: float = param(1.0, "clusters that prediction searches, as a multiple of those in training", above=0.0)
-
-    def settings_after_training(self) -> frozenset[str]:
-        """How many clusters prediction looks into, unless scores on the validation part are looked at."""
-        return frozenset() if self.looks_at_scores else frozenset({"breadth"})
 
     def read(self, data: Dataset, labels: Labels, run: Run) -> parts.Points:
         """Sequences of sub-words for the transformer, TF-IDF of whole texts for clusters."""

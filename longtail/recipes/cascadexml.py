@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from longtail.cascade.rankers import RankedRecipe
+from longtail.cascade.recipe import WithBreadth
 from longtail.cascade.transformer import numbers_of
 from longtail.core.errors import ParameterError
 from longtail.core.lazy import Lazy
@@ -29,7 +30,7 @@ FAN, LEAST, MOST = 8, 16, 2**16  # children of a cluster, about; fewest and most
 
 
 @dataclass(frozen=True)
-class CascadeXML(RankedRecipe):
+class CascadeXML(WithBreadth, RankedRecipe):
     """Coarse clusters are told apart by early layers of a transformer, labels by the last one.
 
     Level t has K_t nodes: clusters of labels, clusters of these, …, and the labels. Its classifiers read the first
@@ -58,6 +59,10 @@ class CascadeXML(RankedRecipe):
     decay: float = param(0.05, "weight decay of the transformer; classifiers have a tenth", at_least=0.0)
     schedule: Schedule = param("plateau", "how learning rates change")  # noqa: RUF009  # paper: up, constant, down
     bias: bool = param(True, "biases begin at log odds, which saves steps; false: at 0")  # paper: 0
+
+    def settings_after_training(self) -> frozenset[str]:
+        """`breadth`, unless rankers take over."""
+        return frozenset() if self.ranks else super().settings_after_training()
 
     def __post_init__(self) -> None:
         super().__post_init__()

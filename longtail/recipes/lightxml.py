@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from longtail.cascade.recipe import WithBreadth
 from longtail.cascade.transformer import TransformerRecipe
 from longtail.core.errors import ParameterError
 from longtail.core.lazy import Lazy
@@ -20,7 +21,7 @@ else:
 
 
 @dataclass(frozen=True)
-class LightXML(TransformerRecipe):
+class LightXML(WithBreadth, TransformerRecipe):
     """All classifiers read the first tokens of the last `tapped` layers side by side, after much dropout.
 
     A generator scores all clusters of labels; a discriminator the labels below the `beam` best clusters, true ones

@@ -119,15 +119,15 @@ class Static(Candidates):
     """Shortlists made before the phase, (N, S) padded by −1, and beside them what is true; nothing counts twice.
 
     The lists hold nodes of this level; with `below` they hold clusters, whose children are meant (which takes a
-    fraction of the memory).
+    fraction of the memory). `with_true` says that true nodes were put into the lists, whose recall then tells nothing.
     """
 
     lists: Tensor
 
-    def __init__(self, lists: NDArray[np.int32], below: Below | None = None):
+    def __init__(self, lists: NDArray[np.int32], below: Below | None = None, with_true: bool = False):
         super().__init__()
         self.register_buffer("lists", torch.from_numpy(np.require(lists, np.int32, "W")), persistent=False)
-        self.below = below
+        self.below, self.with_true = below, with_true
 
     @property
     def width(self) -> int:
@@ -137,7 +137,8 @@ class Static(Candidates):
 
     def forward(self, points: Tensor, truth: Truth, above: Scored | None) -> Shortlist:
         listed = self.lists[points].long()  # (B, S)
-        return with_truth(listed if self.below is None else self.below.below(listed), truth)
+        shortlist = with_truth(listed if self.below is None else self.below.below(listed), truth)
+        return shortlist._replace(recall=None) if self.with_true else shortlist
 
 
 def children_of(tree: LabelTree, t: int) -> NDArray[np.int32]:
