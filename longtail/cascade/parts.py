@@ -9,6 +9,7 @@ from longtail.cascade.near import Nearby, NearJoin
 from longtail.data.sparse import normalise_rows
 from longtail.encoders.bag import BagEncoder, Bags
 from longtail.encoders.inception import Inception
+from longtail.encoders.lstm import LSTMEncoder
 from longtail.encoders.pretrained import depth_of
 from longtail.encoders.sequence import SequenceEncoder
 from longtail.encoders.specials import Specials
@@ -18,6 +19,7 @@ from longtail.encoders.transformer import TransformerEncoder
 from longtail.labels.graph import normalised, walk
 from longtail.labels.represent import centroids, largest, pifa, with_neighbours
 from longtail.labels.tree import LabelTree
+from longtail.scoring.attended import Attended, Shared
 from longtail.scoring.candidates import All, Below, Static
 from longtail.scoring.level import Dot, Level
 from longtail.scoring.losses import BCE
@@ -34,6 +36,7 @@ __all__ = [
     "CLUSTERS",
     "LABELS",
     "All",
+    "Attended",
     "BagEncoder",
     "Bags",
     "Below",
@@ -47,6 +50,7 @@ __all__ = [
     "Gated",
     "Group",
     "Inception",
+    "LSTMEncoder",
     "LabelTree",
     "LabelWeights",
     "LastJoin",
@@ -59,6 +63,7 @@ __all__ = [
     "Points",
     "Refresh",
     "SequenceEncoder",
+    "Shared",
     "Shuffled",
     "Sized",
     "Specials",
