@@ -40,7 +40,7 @@ class ServedAttended:
         step = max(1, HELD // each)  # candidates, if even those of one text are too many
         for first in range(0, len(H), texts):
             rows = slice(first, first + texts)
-            tokens = H[rows] @ self.layers[0][0].T  # (b, W, m)
+            tokens = H[rows] @ self.layers[0][0].T + self.layers[0][1]  # (b, W, m)
             for place in range(0, C, step):
                 own = slice(place, place + step)
                 w = self.weights[own] if nodes is None else self.weights[nodes[rows, own]]  # (c, d) or (b, c, d)
@@ -50,8 +50,8 @@ class ServedAttended:
         return found
 
     def shared(self, x: Floats) -> Floats:
-        """Logits (b, c) of Σ_i a_i (U₁ h_i), (b, c, m)."""
-        x = np.maximum(x + self.layers[0][1], 0)
+        """Logits (b, c) of Σ_i a_i (U₁ h_i + b₁), (b, c, m)."""
+        x = np.maximum(x, 0)
         for W, b in self.layers[1:]:
             x = np.maximum(x @ W.T + b, 0)
         return np.asarray(x @ self.out[0] + self.c, np.float32)

@@ -23,8 +23,8 @@ HELD = 2**25  # numbers of one layer that a step holds at a time
 class Shared(nn.Module):
     """The layers that all nodes share: u · ReLU(… ReLU(U₁ m + b₁) …) + c for an attended text m (2h,).
 
-    U₁ comes before any ReLU, so U₁ Σ_i a_i h_i = Σ_i a_i (U₁ h_i): tokens go through it once, and not once for each
-    candidate.
+    The a_i add up to 1, so U₁ Σ_i a_i h_i + b₁ = Σ_i a_i (U₁ h_i + b₁): tokens go through the first layer once, and not
+    once for each candidate.
     """
 
     def __init__(self, d: int, widths: Sequence[int]):
@@ -42,14 +42,15 @@ class Shared(nn.Module):
         return [self.first, *(layer for layer in self.rest if isinstance(layer, nn.Linear)), self.out]
 
     def tokens(self, H: Tensor) -> Tensor:
-        """U₁ h of each token: (B, W, d) → (B, W, m)."""
-        return functional.linear(H, self.first.weight)
+        """U₁ h + b₁ of each token: (B, W, d) → (B, W, m)."""
+        found: Tensor = self.first(H)
+        return found
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits (B, C) of Σ_i a_i (U₁ h_i), (B, C, m)."""
-        x = functional.relu(x + self.first.bias)
+        """Logits (B, C) of Σ_i a_i (U₁ h_i + b₁), (B, C, m), which is overwritten."""
+        x = functional.relu_(x)
         for layer in self.rest:
-            x = functional.relu(layer(x))
+            x = functional.relu_(layer(x))
         logits: Tensor = self.out(x)[..., 0]
         return logits
 
