@@ -349,7 +349,7 @@ def model_of(state: dict[str, Any]) -> Model:
     """The model whose `state_of` is given."""
     made = make_recipe(state["recipe"], **state["settings"])
     labels = unpack_labels("labels", state["arrays"], state["labels"])
-    model_class: Any = made.model_class()
+    model_class: Any = made.class_of_model()
     model: Any = model_class.from_state(Saved(made, labels, state["arrays"], state["meta"], state["about"]))
     model.decision = state["decision"]
     return model

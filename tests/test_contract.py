@@ -28,7 +28,14 @@ FLOOR = "popular"  # learns nothing about texts, by design
 PLAIN = {"reader": "words", "vectors": "learnt"}  # the small presets need an installed encoder
 SHORT = {"dimension": 64, "min_steps": 60}  # of networks: enough to learn labels that have points
 SHORTER = {**SHORT, "min_steps": 5}  # enough to see whether two trainings are the same
-TINY = {"length": 16, "batch": 64, "min_steps": 80, "lr": 2e-3, "table_lr": 0.05}  # for a very small transformer
+TINY = {
+    "length": 16,
+    "batch": 64,
+    "min_steps": 80,
+    "lr": 2e-3,
+    "table_lr": 0.05,
+    "warmup": 5,
+}  # for a very small transformer
 
 
 def network(name: str) -> bool:

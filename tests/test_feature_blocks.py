@@ -200,12 +200,16 @@ def test_an_explanation_has_one_line_for_a_dense_block() -> None:
     assert any(abs(term.contribution) > 0.01 for r in why.reasons for term in r.own.terms if term.term == name)
 
 
-def test_labels_can_be_renamed_and_removed_but_not_added_beside_a_dense_block() -> None:
+def test_labels_are_edited_beside_a_dense_block() -> None:
     model = model_of(blocks(topic_corpus().train.texts))
     edited = model.edit_labels(model.labels.rename({"chess": "checkers"}).remove(["music"]))
     assert "music" not in edited.predict(["guitar chord melody"], 5).keys()[0]
-    with pytest.raises(UnsupportedError, match="letters, tfidf.*train again"):
-        model.edit_labels(model.labels.add(["golf"], ["golf club green"]))
+    added = model.edit_labels(model.labels.add(["golf"], ["golf club green"]))
+    assert added.predict(["golf club"], 1).keys() == [["golf"]]
+    assert added.predict(["guitar chord melody"], 1).keys() == model.predict(["guitar chord melody"], 1).keys()
+    wordless = model_of(blocks(topic_corpus().train.texts)[:1])
+    with pytest.raises(UnsupportedError, match="no words, only letters.*train again"):
+        wordless.edit_labels(model.labels.add(["golf"], ["golf club green"]))
 
 
 def test_blocks_that_do_not_fit_are_refused() -> None:

@@ -62,8 +62,9 @@ def test_every_module_imports_with_the_core_only(python: Path, tmp_path: Path) -
         "extras = ('longtail.cascade', 'longtail.dual', 'longtail.scoring', 'longtail.train', 'longtail.serve')\n"
         "extras += ('longtail.sklearn',)\n"
         "parts = ('bag', 'dropout', 'encoder', 'held', 'inception', 'pretrained', 'residual', 'sequence')\n"
-        "extras += tuple(f'longtail.encoders.{part}' for part in (*parts, 'static', 'sums', 'table', 'transformer'))\n"
-        "import longtail.encoders.transformer_served\n"  # imports torch when a model is loaded
+        "parts += ('static', 'sums', 'table', 'taps', 'transformer')\n"
+        "extras += tuple(f'longtail.encoders.{part}' for part in parts)\n"
+        "import longtail.encoders.transformer_served, longtail.encoders.taps_served\n"  # torch when a model is loaded
         "import longtail.cascade.model, longtail.train.settings\n"  # bag models need no torch
         "for name in names:\n"
         "    if name != 'longtail.__main__' and not name.startswith(extras):\n"

@@ -28,9 +28,9 @@ def cluster_wide(rows: Csr, k: int, *, rounds: int, seed: int) -> NDArray[np.int
     return _kernels.cluster_wide(*csr_arrays(rows), rows.shape[1], k, rounds, seed)
 
 
-def label_sums(X: Csr, Y: Csr) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Σ_i y_il x_i for every label l of Y (N, L), scaled to unit length: CSR arrays (L, d)."""
-    return _kernels.label_sums(*csr_arrays(X), X.shape[1], *csr_arrays(Y.tocsc()))
+def label_sums(X: Csr, Y: Csr, unit: bool = True) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Σ_i y_il x_i for every label l of Y (N, L), with `unit` scaled to unit length: CSR arrays (L, d)."""
+    return _kernels.label_sums(*csr_arrays(X), X.shape[1], *csr_arrays(Y.tocsc()), unit)
 
 
 class Weights(NamedTuple):

@@ -20,7 +20,7 @@ from longtail.encoders.held import Held
 from longtail.encoders.table import Table
 from longtail.labels.tree import LabelTree
 from longtail.scoring.candidates import Below, Scored, nodes_at
-from longtail.scoring.level import Level
+from longtail.scoring.level import Level, numbers
 from longtail.scoring.points import Points
 from longtail.scoring.targets import Targets, Truth
 from longtail.train.learner import Figures, Learner
@@ -60,6 +60,7 @@ class Cascade(Learner):
             self.register_buffer("label_known", torch.from_numpy(points.label_known()), persistent=False)  # (L,)
         self.levels = nn.ModuleDict()
         self._targets = nn.ModuleDict({self._key(self.depth - 1): Targets(points.Y)})
+        self._costs = nn.ModuleDict()
         self._ignored = nn.ModuleDict()
         if points.ignore is not None:
             self._ignored[self._key(self.depth - 1)] = Targets(points.ignore)
@@ -82,11 +83,12 @@ class Cascade(Learner):
             self._targets[self._key(t)] = Targets(tree.targets(self.data.Y, t))
             self.register_buffer(f"above{t}", torch.from_numpy(tree.nodes(t)), persistent=False)  # (L,)
             if self.data.ignore is not None:
-                ignored = tree.counts(self.data.ignore, t)
-                ignored.data = (ignored.data == np.diff(tree.levels[t])[ignored.indices]).astype(np.float32)
-                ignored.eliminate_zeros()
-                self._ignored[self._key(t)] = Targets(ignored)
+                self._ignored[self._key(t)] = Targets(tree.all_of(self.data.ignore, t))
         return tree
+
+    def set_costs(self, t: int, costs: sp.csr_matrix) -> None:
+        """What the loss of true pairs of level t is multiplied by: (N, K_t), entries where the targets have them."""
+        self._costs[self._key(t)] = Targets(costs)
 
     def set_level(self, t: int, level: Level) -> None:
         """Use these classifiers for level t, instead of any that it has."""
@@ -166,14 +168,21 @@ class Cascade(Learner):
             level = self.level(t)
             listed = level.candidates(points, truths[t], above)
             logits = level.logits(features, listed.nodes)  # (B, C), or (B, K) where all nodes are candidates
-            if listed.nodes is None:
+            costs = self.costs(t, points)
+            if listed.nodes is None and costs is None:
                 own = level.loss.of_all(logits, truths[t], ignored.get(t))
             else:
-                targets = truths[t].at(listed.nodes) if listed.targets is None else listed.targets
-                counted = listed.counted
+                nodes, counted, targets = listed.nodes, listed.counted, listed.targets
+                if nodes is None:
+                    nodes = numbers(level.K, logits).expand_as(logits).contiguous()
+                    counted = torch.ones_like(logits)
+                targets = truths[t].at(nodes) if targets is None else targets
                 if t in ignored:
-                    counted = ignored[t].at(listed.nodes).eq_(0).mul_(counted)
+                    counted = ignored[t].at(nodes).eq_(0).mul_(counted)
+                if costs is not None:
+                    counted = counted * torch.where(targets > 0, costs.at(nodes), 1.0)
                 own = level.loss(logits, targets, counted)
+            if listed.nodes is not None:
                 figures[self.recall_name(t)] = listed.recall
             loss = loss + level.weight * own
             above = Scored(listed.nodes, logits, truths[t])
@@ -197,23 +206,35 @@ class Cascade(Learner):
         found: Truth = self._ignored[self._key(t)].of(points)  # type: ignore[operator]
         return found
 
+    def costs(self, t: int, points: Tensor) -> Truth | None:
+        """What the loss of true pairs of level t is multiplied by; None: all alike."""
+        if self._key(t) not in self._costs:
+            return None
+        found: Truth = self._costs[self._key(t)].of(points)  # type: ignore[operator]
+        return found
+
     def nodes_of(self, labels: Tensor, t: int) -> Tensor:
         """The node of level t that each label belongs to: the label itself on the last level."""
         return labels if t == self.depth - 1 else self.get_buffer(f"above{t}")[labels]
 
     # --- between phases
 
+    @property
+    def device(self) -> torch.device:
+        """The device that the training points are on."""
+        return next(iter(self.tokens.buffers())).device
+
     def blocks(self) -> Iterator[Tensor]:
         """The numbers of all training points, some at a time."""
-        device = next(iter(self.tokens.buffers())).device
-        yield from torch.arange(self.points, device=device).split(self.encoder.block)
+        yield from torch.arange(self.points, device=self.device).split(self.encoder.block)
 
     @torch.no_grad()
-    def features(self, name: str) -> NDArray[np.float32]:
-        """A feature of all training points (N, d)."""
+    def features(self, name: str, tokens: Any = None) -> NDArray[np.float32]:
+        """A feature (N, d) of all training points, or of other texts with these `tokens`."""
         self.eval()
-        tokens = self.tokens.value
-        return torch.cat([self.encoder(tokens.take(p))[name].cpu() for p in self.blocks()]).float().numpy()
+        tokens = self.tokens.value if tokens is None else Held(tokens).to(self.device).value
+        blocks = torch.arange(len(tokens), device=self.device).split(self.encoder.block)
+        return torch.cat([self.encoder(tokens.take(rows))[name].cpu() for rows in blocks]).float().numpy()
 
     @torch.no_grad()
     def best_nodes(self, t: int, beam: int) -> NDArray[np.int32]:

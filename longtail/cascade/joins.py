@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -72,12 +72,16 @@ class PathJoin(Join):
     kind = "path"
 
     def scores(self, levels: Sequence[ServedLevel], features: dict[str, Floats]) -> sp.csr_matrix:
+        *_, last = self.steps(levels, features)
+        return self.after_labels(candidates_csr(last, levels[-1].K))
+
+    def steps(self, levels: Sequence[ServedLevel], features: dict[str, Floats]) -> Iterator[Reached]:
+        """The nodes that a search reaches, level by level."""
         step = first_step(levels[0], features)
+        yield step
         for t, level in enumerate(levels[1:], 1):
-            step = self.after(t - 1, step, level.beam)
-            step = self.below(level, features, step)
-        found = candidates_csr(step, levels[-1].K)
-        return self.after_labels(found)
+            step = self.below(level, features, self.after(t - 1, step, level.beam))
+            yield step
 
     def below(self, level: ServedLevel, features: dict[str, Floats], above: Reached) -> Reached:
         """The children of the best nodes of the step above."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail.cascade.served import Network
+from longtail.cascade.joins import PathJoin, Reached
+from longtail.cascade.served import Network, ServedLevel
 from longtail.core.errors import StoreError
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs
@@ -82,6 +83,28 @@ class CascadeModel(StoredModel):
             "seen": float(found[seen].sum() / max(true[seen].sum(), 1)),
         }
 
+    def recall_by_level(self, data: Dataset) -> list[float]:
+        """The share of true pairs whose label or cluster is a candidate, for each level below the first.
+
+        Of several networks, the first counts. Empty for a system that does not go from level to level.
+        """
+        network, rows = self.networks[0], self.reader.read(data.texts)
+        Y, join = data.truth().tocsr()[:, : len(self.labels)], network.join
+        if not isinstance(join, PathJoin) or len(network.levels) == 1:
+            return []
+        nodes = nodes_above(network.levels)  # (L,) for each level
+        found = np.zeros(len(nodes), np.int64)
+        begin = 0
+        for steps in network.each(rows, lambda levels, features: list(join.steps(levels, features))):
+            size = len(steps[0].own)
+            true = Y[begin : begin + size].tocoo()
+            begin += size
+            for t, step in enumerate(steps[1:], 1):
+                reached = pairs_matrix(step, network.levels[t].K)
+                wanted = nodes[t][true.col]
+                found[t] += int(np.asarray(reached[true.row, wanted]).sum()) if len(wanted) else 0
+        return [float(count / max(Y.nnz, 1)) for count in found[1:]]
+
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Reader and networks."""
         arrays, reader = self.reader.state()
@@ -101,6 +124,26 @@ class CascadeModel(StoredModel):
         networks = [Network(arrays_under(f"net{i}", saved.arrays), m) for i, m in enumerate(saved.meta["networks"])]
         reader = reader_from_state(saved.arrays, saved.meta["reader"])
         return cls(saved.recipe, saved.labels, reader, networks, saved.about)
+
+
+def nodes_above(levels: Sequence[ServedLevel]) -> list[NDArray[np.int64]]:
+    """For each level, the node (L,) that each label belongs to."""
+    found = [np.arange(levels[-1].K)]
+    for level in reversed(levels[1:]):
+        parent = np.full(level.K, -1, np.int64)
+        above, place = np.nonzero(level.children >= 0)
+        parent[level.children[above, place]] = above
+        found.append(parent[found[-1]])
+    return found[::-1]
+
+
+def pairs_matrix(step: Reached, K: int) -> sp.csr_matrix:
+    """Which nodes of a level each of B texts has reached (B, K)."""
+    if step.nodes is None:
+        return sp.csr_matrix(np.ones((len(step.own), K), np.int32))
+    real = step.nodes >= 0
+    rows = np.nonzero(real)[0]
+    return sp.csr_matrix((np.ones(len(rows), np.int32), (rows, step.nodes[real])), (len(step.nodes), K))
 
 
 def pairs_of_each(Y: sp.spmatrix) -> NDArray[np.intp]:

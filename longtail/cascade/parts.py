@@ -4,6 +4,7 @@ A recipe file is read without torch too, so it names this module lazily (core/la
 """
 
 from longtail.cascade.cascade import Cascade, tree_structure
+from longtail.cascade.coarse import as_matches, coarse_points, parents_of, relevance
 from longtail.cascade.joins import LastJoin, ParentJoin, PathJoin, WalkJoin
 from longtail.cascade.near import Nearby, NearJoin
 from longtail.data.sparse import normalise_rows
@@ -22,7 +23,7 @@ from longtail.labels.tree import LabelTree
 from longtail.scoring.attended import Attended, Shared
 from longtail.scoring.candidates import All, Below, Static
 from longtail.scoring.level import Dot, Level
-from longtail.scoring.losses import BCE
+from longtail.scoring.losses import BCE, SquaredHinge
 from longtail.scoring.points import Points
 from longtail.scoring.weights import Blended, Free, FromGraph, FromText, Gated, LabelWeights
 from longtail.search.dense import unit
@@ -67,6 +68,7 @@ __all__ = [
     "Shuffled",
     "Sized",
     "Specials",
+    "SquaredHinge",
     "Static",
     "Structure",
     "Table",
@@ -74,12 +76,16 @@ __all__ = [
     "Tapped",
     "TransformerEncoder",
     "WalkJoin",
+    "as_matches",
     "centroids",
+    "coarse_points",
     "depth_of",
     "largest",
     "normalise_rows",
     "normalised",
+    "parents_of",
     "pifa",
+    "relevance",
     "tree_structure",
     "unit",
     "walk",

@@ -65,6 +65,10 @@ class Recipe(Parameters):
         """The class of the models this recipe trains; it opens a saved one."""
         raise UnsupportedError(f"{cls.kind} does not name the class of its models; a saved one cannot be opened")
 
+    def class_of_model(self) -> type[Model]:
+        """The class of the models that these settings train: `model_class`, unless settings change it."""
+        return self.model_class()
+
     def check_run(self, run: Run) -> None:
         """Refuse a device, budget or resume that this recipe does not support, by name."""
         asked = {"budget": run.budget is not None, "resume": run.resume, "device": run.device not in ("auto", "cpu")}

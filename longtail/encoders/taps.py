@@ -1,4 +1,4 @@
-"""Features made of other features: side by side, with dropout, through a linear layer.
+"""Features made of other features: side by side, with dropout, through a linear layer, scaled to length 1.
 
 CascadeXML reads its first level from two layers of a transformer, LightXML all levels from five.
 """
@@ -17,11 +17,15 @@ from longtail.encoders.export import Exported
 
 
 class Tap(NamedTuple):
-    """A feature: those named in `of` side by side, then dropout, then a linear layer to `width` (None: no layer)."""
+    """A feature: those named in `of` side by side, then dropout, then a linear layer to `width` (None: no layer).
+
+    With `unit`, the result is scaled to length 1.
+    """
 
     of: tuple[str, ...]
     dropout: float = 0.0
     width: int | None = None
+    unit: bool = False
 
 
 class Tapped(Encoder):
@@ -66,7 +70,8 @@ class Tapped(Encoder):
             x = torch.cat([found[own] for own in tap.of], 1)  # (B, Σ d)
             x = nn.functional.dropout(x, tap.dropout, self.training)
             x = x.detach() if name in detached else x
-            found[name] = self.layers[name](x) if name in self.layers else x
+            x = self.layers[name](x) if name in self.layers else x
+            found[name] = nn.functional.normalize(x, dim=1) if tap.unit else x
         return {
             name: found[name].detach() if name in detached and name not in self.layers else found[name]
             for name in self.widths
@@ -79,5 +84,8 @@ class Tapped(Encoder):
         arrays: dict[str, np.ndarray] = inner.under("inner")
         for name, layer in self.layers.items():
             arrays |= {f"{name}.{part}": tensor.cpu().numpy() for part, tensor in layer.state_dict().items()}
-        taps = [{"name": name, "of": list(tap.of), "layer": tap.width is not None} for name, tap in self.taps.items()]
+        taps = [
+            {"name": name, "of": list(tap.of), "layer": tap.width is not None, "unit": tap.unit}
+            for name, tap in self.taps.items()
+        ]
         return Exported(arrays, {"kind": self.kind, "inner": inner.meta, "taps": taps, "features": list(self.widths)})

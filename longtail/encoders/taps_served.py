@@ -9,6 +9,7 @@ import numpy as np
 
 from longtail.encoders.export import Arrays, arrays_under, served
 from longtail.encoders.served import Floats, ServedEncoder, served_encoders
+from longtail.search.dense import unit
 
 
 class TappedFeatures:
@@ -33,5 +34,5 @@ class TappedFeatures:
             if tap["layer"]:
                 W, b = self.layers[tap["name"]]
                 x = np.asarray(x @ W.T + b, np.float32)
-            found[tap["name"]] = x
+            found[tap["name"]] = unit(x) if tap["unit"] else x
         return {name: found[name] for name in self.listed}

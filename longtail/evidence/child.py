@@ -110,13 +110,16 @@ def figures(report: Report) -> dict[str, Any]:
 def shortlisted(model: Model, scored: ScoredModel) -> dict[str, Any]:
     """For models that score a shortlist of labels: the share of true labels on it, in percent.
 
-    Also over labels with training examples alone, which a system can learn to put there.
+    Also over labels with training examples alone, which a system can learn to put there; and of systems with more than
+    two levels on each level below the first.
     """
     recall = getattr(model, "shortlist_recall", None)
     if recall is None:
         return {}
     found = {name: round(100 * share, DECIMALS) for name, share in recall(scored.data).items()}
-    return {"shortlist_recall": found["all"], "shortlist_recall_seen": found["seen"]}
+    told: dict[str, Any] = {"shortlist_recall": found["all"], "shortlist_recall_seen": found["seen"]}
+    by_level = [round(100 * share, DECIMALS) for share in model.recall_by_level(scored.data)]  # type: ignore[attr-defined]
+    return told | ({"shortlist_recall_levels": by_level} if len(by_level) > 1 else {})
 
 
 def curve(about: Mapping[str, Any]) -> dict[str, Any]:

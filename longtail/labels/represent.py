@@ -22,6 +22,16 @@ def pifa(X: sp.csr_matrix, Y: sp.csr_matrix) -> sp.csr_matrix:
     return csr(*label_sums(X, Y), (Y.shape[1], X.shape[1]), canonical=True)
 
 
+def pifa_of_blocks(X: sp.csr_matrix, E: NDArray[np.float32], Y: sp.csr_matrix) -> sp.csr_matrix:
+    """PIFA of points whose features are sparse, X (N, d), and dense, E (N, e), side by side: (L, d + e), unit length.
+
+    Only vectors of labels are copied into a sparse matrix, not those of points.
+    """
+    shape = (Y.shape[1], X.shape[1])
+    sums = csr(*label_sums(X, Y, unit=False), shape, canonical=True)
+    return normalise_rows(sp.hstack([sums, sp.csr_matrix(np.asarray(Y.T @ E, np.float32))], format="csr"))
+
+
 def centroids(V: NDArray[np.float32], Y: sp.csr_matrix, instead: NDArray[np.float32]) -> NDArray[np.float32]:
     """Σ_i y_il v_i of dense vectors V (N, D), scaled to unit length (L, D).
 

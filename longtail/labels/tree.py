@@ -113,6 +113,22 @@ class LabelTree:
     def __len__(self) -> int:
         return len(self.order)
 
+    def down_to(self, t: int) -> LabelTree:
+        """The levels 0 … t alone: a tree whose labels are the nodes of level t, by their numbers."""
+        if t == len(self.levels) - 1:
+            return self
+        K = len(self.levels[t]) - 1
+        ends = (np.searchsorted(self.levels[t], own).astype(np.int64) for own in self.levels[:t])
+        return LabelTree(np.arange(K, dtype=np.int32), (*ends, np.arange(K + 1)))
+
+    def all_of(self, pairs: sp.csr_matrix, t: int) -> sp.csr_matrix:
+        """From pairs of points and labels (N, L) those of points and nodes of level t (N, K_t) all of whose labels are
+        in a pair with the point."""
+        found = self.counts(pairs, t)
+        found.data = (found.data == np.diff(self.levels[t])[found.indices]).astype(np.float32)
+        found.eliminate_zeros()
+        return found
+
     def child_ptr(self, t: int) -> NDArray[np.int64]:
         """For each node of level t − 1 (for t = 0: the root), where its children start among the nodes of level t."""
         parents = np.array([0, len(self)]) if t == 0 else self.levels[t - 1]

@@ -26,7 +26,8 @@ class FeatureBlock(ABC):
     """One part of a model's features.
 
     `kind` is its registered name; `reads` says whether points are texts or rows of a given matrix; `dense` says whether
-    `encode` gives a dense float32 array or a CSR matrix. Either is (N, width), with rows of length 1 (or 0).
+    `encode` gives a dense float32 array or a CSR matrix. Either is (N, width), with rows of one length, most often 1
+    (or 0).
     """
 
     kind: ClassVar[str]
@@ -131,6 +132,7 @@ class GivenBlock(FeatureBlock):
 kinds: Registry[type[FeatureBlock]] = Registry("kind of feature block")
 kinds.add("tfidf", "longtail.linear.blocks:TfidfBlock")
 kinds.add("features", "longtail.linear.blocks:GivenBlock")
+kinds.add("embedding", "longtail.linear.embedding:EmbeddingBlock")
 
 
 def check_blocks(blocks: Sequence[FeatureBlock]) -> None:

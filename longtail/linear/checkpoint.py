@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,18 +33,30 @@ class Checkpoints:
         self.folder, self.key = folder, key
 
     @classmethod
-    def of(cls, data: Training, tree: LabelTree, settings: LinearParameters, run: Run, number: int) -> Checkpoints:
-        """The checkpoints of one tree of a training."""
+    def of(
+        cls,
+        data: Training,
+        tree: LabelTree,
+        by_level: Sequence[LinearParameters],
+        run: Run,
+        number: int,
+        solved_before: Sequence[Weights] = (),
+    ) -> Checkpoints:
+        """The checkpoints of one tree of a training; `by_level` are the settings of each level."""
         if run.folder is None:
             return cls(None, "")
         hasher = hashlib.sha256()
         matrices = [data.Y, *([] if data.ignore is None else [data.ignore])]
         arrays = [*data.features.arrays, *(a for m in matrices for a in (m.indptr, m.indices, m.data))]
         arrays += [tree.order, *tree.levels, *([] if data.features.dense is None else [data.features.dense])]
+        arrays += [array for weights in solved_before for array in weights]
         for array in arrays:
             hasher.update(f"{array.dtype}{array.shape}".encode())
             hasher.update(np.ascontiguousarray(array).data)
-        changed = {name: value for name, value in settings.changed().items() if name not in PREDICTION_ONLY}
+        changed = [
+            {name: value for name, value in settings.changed().items() if name not in PREDICTION_ONLY}
+            for settings in by_level
+        ]
         told = {"settings": changed, "seed": run.seed, "tree": number, "data": hasher.hexdigest()}
         return cls(run.folder, orjson.dumps(told, option=orjson.OPT_SORT_KEYS).decode())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,7 +48,8 @@ def edit_labels(model: LinearModel, labels: Labels) -> LinearModel:
     rankers = model.rankers
     if len(labels) > len(model.labels):
         rankers = added(model, labels)
-    edited = type(model)(model.recipe, labels, model.blocks, rankers, about_edit(model.about, model.labels, labels))
+    about = about_edit(model.about, model.labels, labels)
+    edited = type(model)(model.recipe, labels, model.blocks, rankers, about, model.own_search)
     edited.decision = model.decision
     return edited
 
@@ -56,16 +57,15 @@ def edit_labels(model: LinearModel, labels: Labels) -> LinearModel:
 def added(model: LinearModel, labels: Labels) -> list[Ranker]:
     """The rankers with the labels that `labels` has beyond the model's own."""
     L, recipe = len(model.labels), model.recipe
-    block = model.blocks[0]
-    if block.reads != "text":
+    if any(block.reads != "text" for block in model.blocks):
         raise UnsupportedError(
             f"this {recipe.name!r} model was trained on a feature matrix and cannot read the text of a new label; "
             "train again with the label"
         )
-    if len(model.blocks) > 1 or block.dense:
+    if all(block.dense for block in model.blocks):
         raise UnsupportedError(
-            f"this {recipe.name!r} model has the feature blocks {', '.join(b.kind for b in model.blocks)}; labels can "
-            "be added only to a model with one sparse block: train again with the label"
+            f"this {recipe.name!r} model reads no words, only {', '.join(b.kind for b in model.blocks)}, and a new "
+            "label is placed by its words: train again with the label"
         )
     if labels.texts is None:
         raise UnsupportedError(
@@ -73,7 +73,7 @@ def added(model: LinearModel, labels: Labels) -> list[Ranker]:
             "train on a corpus whose label list has texts"
         )
     settings = settings_of(model)
-    new = Newcomers.of(labels.texts, L, labels.removed, block)
+    new = Newcomers.of(labels.texts, L, labels.removed, model.blocks)
     if new.silent.any():
         warn_silent(labels, L + np.flatnonzero(new.silent))
     rankers = [with_labels(ranker, new, settings, labels.removed) for ranker in model.rankers]
@@ -82,9 +82,13 @@ def added(model: LinearModel, labels: Labels) -> list[Ranker]:
 
 
 def settings_of(model: LinearModel) -> LinearParameters:
-    """The settings that the model was trained with."""
+    """The settings that the classifiers of the labels were trained with."""
+    recipe: Any = model.recipe
+    if hasattr(recipe, "ranker"):  # the last stage of a network
+        last: LinearParameters = recipe.ranker.settings()[1]
+        return last
     names = (field.name for field in fields(LinearParameters))
-    return LinearParameters(**{name: getattr(model.recipe, name) for name in names if hasattr(model.recipe, name)})
+    return LinearParameters(**{name: getattr(recipe, name) for name in names if hasattr(recipe, name)})
 
 
 def with_labels(
@@ -92,7 +96,7 @@ def with_labels(
 ) -> Ranker:
     """A ranker with new labels in it; the indices, places and weights of the others stay as they are."""
     weights = unpack_level(ranker.levels[-1])
-    clusters = places(ranker, new, "l3-hinge" if settings.post == "none" else settings.post)
+    clusters = places(ranker, new, "sigmoid" if settings.post == "sigmoid" else "l3-hinge")
     by_node = csr(weights.ptr, weights.features, weights.values, (len(ranker.tree), ranker.width + 1))
     solved = text_weights(ranker.tree, new, clusters, settings, removed)
     mixed = pruned(with_alike(solved, by_node[np.argsort(ranker.tree.order)], new), settings)

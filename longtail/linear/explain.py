@@ -95,7 +95,7 @@ def path(model: LinearModel, ranker: Ranker, row: Point, label: int, words: NDAr
     way = way_to(ranker.tree, label)
     splits = [split(level, stop, row, words) for level, stop in zip(ranker.levels, way, strict=True)]
     margins = [bias + sum(term.contribution for term in terms) for bias, terms in splits]
-    scores = path_scores(getattr(model.recipe, "post", "none"), margins)
+    scores = path_scores(model.search.post, margins)
     steps = tuple(
         PathStep(".".join(str(stop.child) for stop in way[: t + 1]), way[t].labels, margins[t], scores[t], bias, terms)
         for t, (bias, terms) in enumerate(splits)
@@ -131,6 +131,8 @@ def path_scores(post: str, margins: Sequence[float]) -> list[float]:
         return [float(s) for s in np.exp(-np.cumsum(np.maximum(0, 1 - m) ** 3))]
     if post == "sigmoid":
         return [float(s) for s in np.exp(-np.cumsum(np.logaddexp(0, -m)))]
+    if post == "l3-hinge+none":
+        return [*path_scores("l3-hinge", margins[:-1]), float(m[-1])]
     return [float(s) for s in m]
 
 

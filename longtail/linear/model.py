@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -22,17 +22,18 @@ from longtail.store import Saved, StoredModel
 MORE = 50  # labels each tree of several names beyond k, so that the trees have them in common
 
 
-class BeamSettings(Protocol):
-    """The settings of a recipe that prediction reads."""
+class BeamSettings(NamedTuple):
+    """How prediction searches a tree."""
 
-    beam: int
-    post: str
+    beam: int  # nodes kept at each level
+    post: str  # how margins become scores
 
 
 class LinearModel(StoredModel):
     """Feature blocks, whose columns stand side by side, and the rankers that read them.
 
-    The blocks all read texts, or there is one that reads a given matrix.
+    The blocks all read texts, or there is one that reads a given matrix. `search` says how trees are searched; without
+    it, the recipe does.
     """
 
     def __init__(
@@ -42,12 +43,20 @@ class LinearModel(StoredModel):
         blocks: Sequence[FeatureBlock],
         rankers: list[Ranker],
         about: dict[str, Any] | None = None,
+        search: BeamSettings | None = None,
     ):
         super().__init__(recipe, labels, about)
         check_blocks(blocks)
+        self.own_search = search
         self.blocks, self.rankers, self.width = list(blocks), rankers, rankers[0].width
         if self.width != sum(block.width for block in blocks):
             raise ValueError(f"rankers of {self.width:,} features do not fit the blocks {[b.width for b in blocks]}.")
+
+    @property
+    def search(self) -> BeamSettings:
+        """How trees are searched."""
+        recipe: Any = self.recipe
+        return self.own_search or BeamSettings(recipe.beam, recipe.post)
 
     @property
     def accepts(self) -> str | int:
@@ -62,12 +71,12 @@ class LinearModel(StoredModel):
 
     def rank(self, x: Inputs, k: int) -> Ranking:
         """Beam search in each tree; the mean of the scores."""
-        recipe, L = cast(BeamSettings, self.recipe), len(self.labels)
+        (beam, post), L = self.search, len(self.labels)
         features, k, gone = self.features(x), min(k, L), self.labels.removed
         if len(self.rankers) == 1:
-            return Ranking(*self.rankers[0].search(features, k, recipe.beam, recipe.post, gone), self.labels)
+            return Ranking(*self.rankers[0].search(features, k, beam, post, gone), self.labels)
         more = min(k + MORE, L)
-        found = (ranker.search(features, more, recipe.beam, recipe.post, gone) for ranker in self.rankers)
+        found = (ranker.search(features, more, beam, post, gone) for ranker in self.rankers)
         return Ranking.mean([Ranking(*each, self.labels) for each in found], k)
 
     def explain(self, x: Any, k: int | None = None, labels: Sequence[str] | None = None) -> Explanation:
@@ -84,7 +93,8 @@ class LinearModel(StoredModel):
         for i, ranker in enumerate(self.rankers):
             arrays |= ranker.state(f"tree{i}")
         levels = [len(ranker.levels) for ranker in self.rankers]
-        return arrays, {"levels": levels, "width": self.width, "blocks": blocks}
+        search = {} if self.own_search is None else {"search": self.own_search._asdict()}
+        return arrays, {"levels": levels, "width": self.width, "blocks": blocks, **search}
 
     @classmethod
     def from_state(cls, saved: Saved) -> LinearModel:
@@ -94,4 +104,5 @@ class LinearModel(StoredModel):
         rankers = [Ranker.from_state(arrays, f"tree{i}", count, meta["width"]) for i, count in levels]
         for ranker in rankers:
             ranker.tree.check(len(saved.labels))
-        return cls(saved.recipe, saved.labels, blocks_from_state(arrays, meta), rankers, saved.about)
+        search = BeamSettings(**meta["search"]) if "search" in meta else None
+        return cls(saved.recipe, saved.labels, blocks_from_state(arrays, meta), rankers, saved.about, search)

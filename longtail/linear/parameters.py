@@ -8,6 +8,9 @@ from typing import Literal
 from longtail.core.errors import ParameterError
 from longtail.core.parameters import Parameters, param
 
+Post = Literal["l3-hinge", "sigmoid", "none", "l3-hinge+none"]
+BARE: tuple[Post, ...] = ("none", "l3-hinge+none")  # scores are margins: any number, and not on one scale
+
 
 @dataclass(frozen=True)
 class LinearParameters(Parameters):
@@ -27,7 +30,9 @@ class LinearParameters(Parameters):
         "int8", "how weights are kept: int8 is smallest, float32 exact"
     )
     beam: int = param(10, "nodes kept at each level of the search", at_least=1)  # PECOS: 10
-    post: Literal["l3-hinge", "sigmoid", "none"] = param("l3-hinge", "how margins become scores down the path")
+    post: Post = param(  # noqa: RUF009
+        "l3-hinge", "how margins become scores down the path; l3-hinge+none: the last level's margin alone"
+    )
 
     def check(self) -> None:
         """Refuse settings that do not go together."""

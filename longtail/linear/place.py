@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from longtail._native.linear import BeamSearch
 from longtail.core.ranking import scores_csr
 from longtail.core.texts import Texts
 from longtail.data.sparse import csr
-from longtail.linear.blocks import FeatureBlock
+from longtail.linear.blocks import FeatureBlock, in_column_order
 from longtail.linear.ranker import BIAS, Ranker
 from longtail.search.sparse import SparseIndex
 
@@ -24,9 +25,10 @@ BLOCK = 8192  # new labels placed at a time
 
 @dataclass(frozen=True)
 class Newcomers:
-    """M new labels of a model of L: unit vectors of the texts of both, and the similarity of the nearest (M, L).
+    """M new labels of a model of L: features of the texts of both, and the similarity of the nearest (M, L).
 
-    Removed labels have empty rows in `known` (L, d) and are near nothing.
+    Removed labels have empty rows in `known` (L, d) and are near nothing. Similar are texts with the same words; a
+    dense block, whose columns come last here too, has no part in that.
     """
 
     known: sp.csr_matrix
@@ -34,20 +36,29 @@ class Newcomers:
     near: sp.csr_matrix
 
     @classmethod
-    def of(cls, texts: Texts, L: int, removed: NDArray[np.bool_] | None, block: FeatureBlock) -> Newcomers:
-        """The labels from index L on, given the texts and tombstones of all and a sparse block that reads texts."""
-        vectors = block.encode(texts)
-        known, own = vectors[:L], vectors[L:]
-        if removed is not None and removed[:L].any():
-            known = (sp.diags((~removed[:L]).astype(np.float32)) @ known).tocsr().astype(np.float32)
-            known.eliminate_zeros()
-        near, similarity = SparseIndex.of(known).nearest(own, min(NEAREST, L))
-        return cls(known, own, scores_csr(near, similarity, L))
+    def of(cls, texts: Texts, L: int, removed: NDArray[np.bool_] | None, blocks: Sequence[FeatureBlock]) -> Newcomers:
+        """The labels from index L on, from the texts and tombstones of all; `blocks` are the model's and read texts."""
+        placed = [block for _, block in in_column_order(blocks)]
+        words = sp.hstack([block.encode(texts) for block in placed if not block.dense], format="csr")
+        dense = [sp.csr_matrix(block.encode(texts)) for block in placed if block.dense]
+        vectors = sp.hstack([words, *dense], format="csr") if dense else words
+        kept = np.ones(L, bool) if removed is None else ~removed[:L]
+        near, similarity = SparseIndex.of(without_rows(words[:L], kept)).nearest(words[L:], min(NEAREST, L))
+        return cls(without_rows(vectors[:L], kept), vectors[L:], scores_csr(near, similarity, L))
 
     @property
     def silent(self) -> NDArray[np.bool_]:
         """The new labels (M,) whose text holds no known word."""
         return np.diff(self.own.indptr) == 0
+
+
+def without_rows(rows: sp.csr_matrix, kept: NDArray[np.bool_]) -> sp.csr_matrix:
+    """The same with empty rows where `kept` is false."""
+    if kept.all():
+        return rows
+    left = (sp.diags(kept.astype(np.float32)) @ rows).tocsr().astype(np.float32)
+    left.eliminate_zeros()
+    return left
 
 
 def places(ranker: Ranker, new: Newcomers, post: str) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from longtail.labels.tree import LabelTree
 from longtail.linear.blocks import FeatureBlock, GivenBlock, TfidfBlock
 from longtail.linear.features import Features
 from longtail.linear.model import LinearModel
-from longtail.linear.parameters import LinearParameters
+from longtail.linear.parameters import BARE, LinearParameters, Post
 from longtail.linear.train import Training, train_ranker
 from longtail.train.recipe import TrainedRecipe
 
@@ -45,7 +45,7 @@ class LinearRecipe(TrainedRecipe):
     weights_per_label: int | None = param_of(LinearParameters, "weights_per_label")
     weights: Literal["float32", "float16", "int8"] = param_of(LinearParameters, "weights")
     beam: int = param_of(LinearParameters, "beam")
-    post: Literal["l3-hinge", "sigmoid", "none"] = param_of(LinearParameters, "post")
+    post: Post = param_of(LinearParameters, "post")  # noqa: RUF009
     trees: int = param(1, "trees trained with different seeds, their scores averaged", at_least=1, at_most=100)
     ngrams: int = param_of(TfidfParameters, "ngrams")
     min_ngrams: int = param_of(TfidfParameters, "min_ngrams")
@@ -61,9 +61,9 @@ class LinearRecipe(TrainedRecipe):
         super().__post_init__()
         LinearParameters(**self._part(LinearParameters)).check()
         TfidfParameters(**self._part(TfidfParameters))
-        if self.trees > 1 and self.post == "none":
+        if self.trees > 1 and self.post in BARE:
             raise ParameterError(
-                f"{self.kind}: trees={self.trees} are averaged as scores; post=none gives bare margins"
+                f"{self.kind}: trees={self.trees} are averaged as scores; post={self.post} gives bare margins"
             )
 
     @classmethod

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from longtail._native.linear import Problem, Weights, solve_problem
 from longtail.core.errors import DataError
+from longtail.data.sparse import csr
 from longtail.data.sparse import pairs as checked_pairs
 from longtail.data.sparse import targets as checked_targets
 from longtail.linear.features import Features
@@ -103,6 +104,12 @@ def _entries(costs: Any, Y: sp.csr_matrix) -> NDArray[np.float32]:
     if not (np.isfinite(values.data).all() and (values.data >= 0).all()):
         raise DataError("`costs` must be finite numbers of at least 0")
     return np.asarray(values.tocsc().data, np.float32)
+
+
+def dense_weights(weights: Weights, width: int) -> NDArray[np.float32]:
+    """Weights of K nodes over `width` features and the bias, as a full matrix (K, width + 1)."""
+    K = len(weights.ptr) - 1
+    return np.asarray(csr(weights.ptr, weights.features, weights.values, (K, width + 1)).toarray(), np.float32)
 
 
 def solve_now(number: int, work: Callable[[], Weights]) -> Weights:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,46 +31,64 @@ class Training:
     ignore: sp.csr_matrix | None = None
 
 
-def train_ranker(data: Training, tree: LabelTree, settings: LinearParameters, run: Run, number: int = 0) -> Ranker:
+def train_ranker(
+    data: Training,
+    tree: LabelTree,
+    settings: LinearParameters,
+    run: Run,
+    number: int = 0,
+    last: LinearParameters | None = None,
+    solved_before: Sequence[Weights] = (),
+) -> Ranker:
     """The classifiers of every level of a tree, the `number`-th of an ensemble.
 
-    Each level, and each large part of one, is kept in the run's folder when it is done, and found there by a run that
-    resumes.
+    `last` are the settings of the last level, where they differ. `solved_before` are the weights of the first levels,
+    where something else has trained them: features, then the bias, as `solve_level` gives them. Each level, and each
+    large part of one, is kept in the run's folder when it is done, and found there by a run that resumes.
     """
-    settings.check()
-    tree.check(data.Y.shape[1])
-    kept = Checkpoints.of(data, tree, settings, run, number)
     sizes = [len(ends) - 1 for ends in tree.levels]
+    by_level = [*[settings] * (len(sizes) - 1), last or settings]
+    for own in by_level:
+        own.check()
+    tree.check(data.Y.shape[1])
+    done = len(solved_before)
+    kept = Checkpoints.of(data, tree, by_level, run, number, solved_before)
     width = data.features.width
     with run.progress.bar("training", total=sum(sizes), unit="nodes") as bar:
 
-        def solved(problem: Problem, first_parent: int) -> Weights:
+        def solved(problem: Problem, own: LinearParameters, first_parent: int) -> Weights:
             def solve_part(part: int, work: Callable[[], Weights]) -> Weights:
                 weights = kept.part(first_parent, part, work)
                 bar.advance(len(weights.ptr) - 1)
                 return weights
 
-            return solve_in_parts(data.features, problem, settings, run.seed, first_parent, solve_part)
+            return solve_in_parts(data.features, problem, own, run.seed, first_parent, solve_part)
 
-        problems = level_problems(data, tree, settings)
-        if settings.negatives == "tfn":  # levels do not depend on each other: solved as one, no core waits at the end
-            weights = cut_by_level(solved(one_problem(list(problems)), 0), sizes)
-        else:  # negatives come from a search in the levels so far, packed as float32
-            packed: list[PackedLevel] = []
-            weights, parents = [], 0
-            for t, problem in enumerate(problems):
-                problem = with_matched(problem, data, packed, settings)
-                weights.append(solved(problem, parents))
+        problems = itertools.islice(level_problems(data, tree, by_level), done, None)
+        weights = list(solved_before)
+        packed: list[PackedLevel] = []  # the levels so far, as float32
+        parents = 0
+        for own, group in itertools.groupby(zip(by_level[done:], problems, strict=True), key=lambda pair: pair[0]):
+            if own.negatives == "tfn":  # these do not depend on each other: solved as one, no core waits at the end
+                found = [problem for _, problem in group]
+                own_sizes = sizes[len(weights) : len(weights) + len(found)]
+                weights += cut_by_level(solved(one_problem(found), own, parents), own_sizes)
+                parents += sum(len(problem.row_ptr) - 1 for problem in found)
+                continue
+            for _, problem in group:  # negatives come from a search in the levels so far
+                above = range(len(packed), len(weights))
+                packed += [pack_level(tree.child_ptr(t), weights[t], width + 1) for t in above]
+                weights.append(solved(with_matched(problem, data, packed, own), own, parents))
                 parents += len(problem.row_ptr) - 1
-                packed.append(pack_level(tree.child_ptr(t), weights[-1], width + 1))
-        levels = [pack_level(tree.child_ptr(t), own, width + 1, settings.weights) for t, own in enumerate(weights)]
+        forms = zip(weights, by_level, strict=True)
+        levels = [pack_level(tree.child_ptr(t), w, width + 1, own.weights) for t, (w, own) in enumerate(forms)]
     return Ranker(tree, levels, width)
 
 
-def level_problems(data: Training, tree: LabelTree, settings: LinearParameters) -> Iterator[Problem]:
-    """The problems of all levels, from the root down."""
+def level_problems(data: Training, tree: LabelTree, by_level: Sequence[LinearParameters]) -> Iterator[Problem]:
+    """The problems of all levels, from the root down, by the settings of each."""
     above: sp.csc_matrix | None = None
-    for t in range(len(tree.levels)):
+    for t, settings in enumerate(by_level):
         problem = level_problem(data, tree, t, settings, above)
         above = problem.targets
         yield problem

@@ -17,6 +17,8 @@ recipes.add("inceptionxml-lf", "longtail.recipes.inceptionxml_lf:InceptionXMLLF"
 recipes.add("lightxml", "longtail.recipes.lightxml:LightXML")
 recipes.add("cascadexml", "longtail.recipes.cascadexml:CascadeXML")
 recipes.add("attentionxml", "longtail.recipes.attentionxml:AttentionXML")
+recipes.add("xr-transformer", "longtail.recipes.xr_transformer:XRTransformer")
+recipes.add("x-transformer", "longtail.recipes.x_transformer:XTransformer")
 recipes.add("unidec", "longtail.recipes.unidec:UniDEC")
 recipes.add("depsl", "longtail.recipes.depsl:DePSL")
 recipes.add("ngame", "longtail.recipes.ngame:NGAME")

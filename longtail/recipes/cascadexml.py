@@ -10,7 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from longtail.cascade.transformer import TransformerRecipe, numbers_of
+from longtail.cascade.rankers import RankedRecipe
+from longtail.cascade.transformer import numbers_of
 from longtail.core.errors import ParameterError
 from longtail.core.lazy import Lazy
 from longtail.core.parameters import param
@@ -28,14 +29,15 @@ FAN, LEAST, MOST = 8, 16, 2**16  # children of a cluster, about; fewest and most
 
 
 @dataclass(frozen=True)
-class CascadeXML(TransformerRecipe):
+class CascadeXML(RankedRecipe):
     """Coarse clusters are told apart by early layers of a transformer, labels by the last one.
 
     Level t has K_t nodes: clusters of labels, clusters of these, …, and the labels. Its classifiers read the first
     token of layer n_t; the first level that of two neighbouring layers, through a linear layer. A point is trained on
     the children of the `beams[t]` nodes of the level above that score best, true ones first; the losses of all levels
     are added up. Each level is trained in every step, so shortlists and the labels' negatives grow harder together. A
-    label's score is σ(label) · σ(its cluster), and each level's shortlist goes by that level's own σ.
+    label's score is σ(label) · σ(its cluster), and each level's shortlist goes by that level's own σ. With `ranker`,
+    linear classifiers on TF-IDF and the feature of the last level rank instead (A.3; slower, and better).
     """
 
     name = "cascadexml"
@@ -85,6 +87,10 @@ class CascadeXML(TransformerRecipe):
         return parts.Cascade(
             read, parts.Tapped(encoder, levels, tuple(levels)), self.phases(T), seed, self.mixing(), about
         )
+
+    def embedding(self, net: parts.Cascade) -> str:
+        """The feature of the labels' level."""
+        return f"level{net.depth - 1}"
 
     def phases(self, T: int) -> list[parts.Phase]:
         """One phase: all levels in every step."""

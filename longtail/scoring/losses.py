@@ -71,6 +71,23 @@ class BCE(Loss):
         return loss
 
 
+class SquaredHinge(Loss):
+    """y·max(0, 1 − x)² + α·(1 − y)·max(0, 1 + x)², the mean over pairs weighted by `counted` (XR-Transformer, eq. 9).
+
+    The loss of the linear engine, whose weights can therefore begin a level. `counted` may be any cost of a pair, and
+    `negative` is α.
+    """
+
+    def __init__(self, negative: float = 1.0):
+        self.negative = negative
+
+    def __call__(self, logits: Tensor, targets: Tensor, counted: Tensor) -> Tensor:
+        x = logits.float()
+        false = self.negative * (1 - targets)
+        each = targets * functional.relu(1 - x).square() + false * functional.relu(1 + x).square()
+        return (counted * each).sum() / counted.sum().clamp(min=1)
+
+
 class SparseBCE(torch.autograd.Function):
     """(Σ over all entries of ln(1 + e^x) − Σ over true ones of y·x) / number of entries; some are left out.
 

@@ -44,7 +44,7 @@ class Saved:
 class StoredModel(Model):
     """A model whose state is arrays and a few JSON values.
 
-    The recipe's `model_class` returns the class; `load` uses it to rebuild the model.
+    The recipe's `class_of_model` returns the class; `load` uses it to rebuild the model.
     """
 
     @abstractmethod
@@ -103,7 +103,7 @@ def load(folder: str | Path, verify: bool = True) -> Model:
     manifest, arrays = open_folder(folder, MANIFEST, KIND, verify)
     _check_fields(path, manifest)
     recipe = _recipe(path, manifest)
-    model_class = recipe.model_class()
+    model_class = recipe.class_of_model()
     if not issubclass(model_class, StoredModel):
         raise StoreError(f"{path}: {recipe.kind} builds a {model_class.__name__}, which cannot be loaded from a folder")
     shared = (f"{LABELS}.", f"{DECISION}.")

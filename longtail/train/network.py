@@ -71,6 +71,10 @@ class NetworkRecipe(TrainedRecipe):
     def model(self, read: Any, labels: Labels, learners: list[Learner]) -> Model:
         """What predicts, made of trained networks."""
 
+    def last_stage(self, read: Any, labels: Labels, learners: list[Learner], run: Run) -> Model:
+        """What predicts in the end: by default the networks; or something that is trained on their features."""
+        return self.model(read, labels, learners)
+
     def finish(self, model: Model, validation: Dataset | None) -> Model:
         """Called with the model of all trained networks, to choose what needs no training; by default nothing is."""
         return model
@@ -156,7 +160,7 @@ class NetworkRecipe(TrainedRecipe):
             history += [{"network": number + 1} | row for row in rows]
             kept.append(kept_step(rows, self.patience))
             learners.append(learner)
-        model = self.finish(self.model(read, labels, learners), validation)
+        model = self.finish(self.last_stage(read, labels, learners, run), validation)
         model.about["training"] = history
         model.about["steps"] = {"planned": loop.steps, "kept": kept}
         return model
@@ -181,7 +185,7 @@ class NetworkRecipe(TrainedRecipe):
         from longtail.train.budget import Costs, steps_for_budget
 
         def score(learner: Learner) -> None:
-            model = self.model(read, labels, [learner])
+            model = self.last_stage(read, labels, [learner], replace(run, folder=None, resume=False))
             if validation is not None:
                 validate(model, validation)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -16,6 +17,7 @@ from longtail.train.schedule import Schedule
 from longtail.train.settings import LoopParameters
 from longtail.train.step import Plain, Step
 
+NAME = re.compile(r"[A-Za-z0-9_-]+")
 Optimiser = Literal["adam", "sgd"]
 Structure = dict[str, NDArray[Any]]  # trees, shortlists and the like, as arrays by name
 
@@ -103,9 +105,11 @@ class Phase:
 
 
 def check_phases(phases: Sequence[Phase]) -> None:
-    """Refuse a name that is used twice: structures in checkpoints are found by it."""
+    """Refuse a name that is used twice, or cannot be part of a file's name: structures are found by it."""
     names = [phase.name for phase in phases]
     for name in names:
+        if not NAME.fullmatch(name):
+            raise ParameterError(f"a phase is called {name!r}; use letters, digits, _ and -")
         if names.count(name) > 1:
             raise ParameterError(f"two phases of a training are called {name!r}; each needs a name of its own")
 

@@ -15,11 +15,17 @@ namespace {
 
 enum class Post { l3_hinge, sigmoid, none };
 
-Post post_of(const std::string& name) {
-    if (name == "l3-hinge") return Post::l3_hinge;
-    if (name == "sigmoid") return Post::sigmoid;
-    check(name == "none", "post must be l3-hinge, sigmoid or none");
-    return Post::none;
+// How margins become scores: on the levels above, and on the last one.
+struct Posts {
+    Post above, last;
+};
+
+Posts posts_of(const std::string& name) {
+    if (name == "l3-hinge") return {Post::l3_hinge, Post::l3_hinge};
+    if (name == "sigmoid") return {Post::sigmoid, Post::sigmoid};
+    if (name == "l3-hinge+none") return {Post::l3_hinge, Post::none};
+    check(name == "none", "post must be l3-hinge, sigmoid, none or l3-hinge+none");
+    return {Post::none, Post::none};
 }
 
 // A node's score is its parent's times exp(−max(0, 1 − margin)³), or times σ(margin). Kept as logarithms on the way down:
@@ -271,7 +277,7 @@ public:
     // their numbers); `usable` (K, or none for all) leaves nodes out.
     nb::tuple search(In<int64_t> ptr, In<int32_t> columns, In<float> values, std::optional<In2<float>> dense, float bias, int64_t beam,
                      int64_t k, const std::string& post_name, std::optional<In<int32_t>> names, std::optional<In<uint8_t>> usable) const {
-        const Post post = post_of(post_name);
+        const Posts posts = posts_of(post_name);
         const int64_t n = static_cast<int64_t>(ptr.shape(0)) - 1;
         const int64_t dense_width = dense ? static_cast<int64_t>(dense->shape(1)) : 0;
         check(!levels_.empty(), "a search needs a level");
@@ -296,7 +302,7 @@ public:
                 auto& own = work[thread_number()];
                 if (!own) own = std::make_unique<Workspace>();
                 const int64_t first = b * block, last = std::min(n, first + block);
-                search_block(queries, first, last, beam, k, post, called, *own, found_out, score_out);
+                search_block(queries, first, last, beam, k, posts, called, *own, found_out, score_out);
             });
         }
         return nb::make_tuple(found, scores);
@@ -307,7 +313,7 @@ private:
     int64_t width_;  // features; the bias is one more
     std::vector<LevelSearch> levels_;
 
-    void search_block(const Queries& queries, int64_t first, int64_t last, int64_t beam, int64_t k, Post post, const Names& names,
+    void search_block(const Queries& queries, int64_t first, int64_t last, int64_t beam, int64_t k, Posts posts, const Names& names,
                       Workspace& work, int32_t* found, float* scores) const {
         std::vector<Visit> visits;
         for (int64_t q = first; q < last; q++) visits.push_back({0, static_cast<int32_t>(q), 0.0f});
@@ -315,6 +321,7 @@ private:
         std::vector<float> reached;
         for (size_t t = 0; t < levels_.size(); t++) {
             const bool bottom = t + 1 == levels_.size();
+            const Post post = bottom ? posts.last : posts.above;
             const int64_t kept = bottom ? k : std::min(beam, levels_[t].nodes());  // a beam may be wider than the level
             std::vector<TopK> best(last - first, TopK(kept));
             levels_[t].descend({queries, post, bottom ? names : Names{nullptr, nullptr}, first, best}, visits, work);

@@ -1,4 +1,4 @@
-// Σ_i y_il x_i for every label l, each sum scaled to unit length: the label vectors of PIFA.
+// Σ_i y_il x_i for every label l, scaled to unit length on request: the label vectors of PIFA.
 #include "common.h"
 
 #include <cmath>
@@ -20,7 +20,7 @@ struct Table {
 
 // X (N, d) CSR; Y (N, L) by label (CSC). Returns CSR arrays (L, d) with ascending columns.
 nb::tuple label_sums(In<int64_t> x_ptr, In<int32_t> x_columns, In<float> x_values, int64_t width, In<int64_t> y_ptr,
-                     In<int32_t> y_rows, In<float> y_values) {
+                     In<int32_t> y_rows, In<float> y_values, bool unit) {
     const int64_t labels = static_cast<int64_t>(y_ptr.shape(0)) - 1;
     std::vector<Sum> sums(labels);
     {
@@ -44,7 +44,7 @@ nb::tuple label_sums(In<int64_t> x_ptr, In<int32_t> x_columns, In<float> x_value
             std::sort(sum.columns.begin(), sum.columns.end());
             double square = 0;
             for (int32_t column : sum.columns) square += double(table->values[column]) * table->values[column];
-            const float scale = square > 0 ? static_cast<float>(1 / std::sqrt(square)) : 0.0f;
+            const float scale = !unit ? 1.0f : square > 0 ? static_cast<float>(1 / std::sqrt(square)) : 0.0f;
             sum.values.reserve(sum.columns.size());
             for (int32_t column : sum.columns) {
                 sum.values.push_back(table->values[column] * scale);
