@@ -37,8 +37,9 @@ class AttentionXML(SequenceRecipe):
 
     What is different here: all levels share one table of word vectors, which the paper freezes (vectors=glove or
     static, word_rate=0). Vectors that begin at random are always trained, any others if `word_rate` says so, with the
-    first level only. Weights are averaged at the ends of epochs, in the authors' code every few hundred steps. Nodes
-    have biases if `bias` says so.
+    first level only. They are scaled to entries of mean square 1: of small ones an LSTM makes nearly nothing, and
+    learning begins late. Weights are averaged at the ends of epochs, in the authors' code every few hundred steps.
+    Nodes have biases if `bias` says so.
     """
 
     name = "attentionxml"
@@ -101,6 +102,7 @@ class AttentionXML(SequenceRecipe):
         """Word vectors, an LSTM for each level, and a phase for each level."""
         about: dict[str, Any] = {}
         E = self.word_vectors(read.reader, about)
+        E.scale_to(1.0)
         L, levels = read.labels, len(self.sizes(read.labels)) + 1
         hidden = self.hidden or (256 if self.is_flat(L) else 512)
         names = [f"tokens{t}" for t in range(levels)]
@@ -152,7 +154,8 @@ class AttentionXML(SequenceRecipe):
     def set_level(self, net: parts.Cascade, t: int, candidates: parts.Static | None) -> parts.Attended:
         """New attention vectors and shared layers for level t."""
         K, d = net.size(t), net.encoder.widths[f"tokens{t}"]
-        rows, shared = parts.Free(parts.Table.xavier(K, d)), parts.Shared(d, self.widths(net.data.labels))
+        rows = parts.Free(parts.Table.random(K, d, d**-0.5))
+        shared = parts.Shared(d, self.widths(net.data.labels))
         bias = None
         if self.bias:
             bias = net.bias_of_shares(t) if candidates is None else net.bias_of_candidates(candidates.width, t)
