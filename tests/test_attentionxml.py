@@ -45,7 +45,7 @@ WORDS = np.array(
     ],
     np.int32,
 )
-LENGTHS = [5, 1, 1, 3, 7]  # a text without words is one word whose vector is zero
+LENGTHS = [6, 2, 1, 4, 8]  # with the end of the text, a token whose vector is zero
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +86,7 @@ def states(encoder: LSTMEncoder, name: str, words: np.ndarray) -> list[np.ndarra
     assert isinstance(net, BothWays)
     for row in words:
         own = row[row > 0]
-        vectors = E[own] if len(own) else np.zeros((1, E.shape[1]))
+        vectors = np.concatenate([E[own], np.zeros((1, E.shape[1]))])
         found.append(np.concatenate([lstm(vectors, net.forth), lstm(vectors[::-1], net.back)[::-1]], 1))
     return found
 
@@ -105,7 +105,7 @@ def test_states_are_those_of_texts_without_pads(place: str) -> None:
     np.testing.assert_array_equal(features["mask"].sum(1), LENGTHS)
     for name in encoder.widths:
         expected = states(encoder, name, WORDS)
-        assert features[name].shape == (5, 7, 6)
+        assert features[name].shape == (5, 8, 6)
         for b, own in enumerate(expected):
             np.testing.assert_allclose(features[name][b, : len(own)], own, rtol=1e-5, atol=1e-6)
     assert np.abs(features["tokens0"] - features["tokens1"]).max() > 0.1

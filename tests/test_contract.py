@@ -38,6 +38,9 @@ TINY = {
 }  # for a very small transformer
 
 
+ATTENDED: dict[str, Any] = {"hidden": 16, "layers": "16", "resolutions": "3", "average": None, "lr": 0.02}
+
+
 def network(name: str) -> bool:
     return "min_steps" in recipes[name].names()
 
@@ -50,6 +53,11 @@ def retrieves(name: str) -> bool:
 def fine_tunes(name: str) -> bool:
     """Whether its encoder is always a transformer."""
     return network(name) and "dimension" not in recipes[name].names()
+
+
+def attends(name: str) -> bool:
+    """Whether its levels are networks of their own, trained one after the other."""
+    return "resolutions" in recipes[name].names() and "hidden" in recipes[name].names()
 
 
 def steps(name: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -65,6 +73,7 @@ def small(name: str) -> dict[str, Any]:
         tapped = {"tapped": 3} if "tapped" in recipes[name].names() else {}  # it has four layers
         return {"preset": "small", "encoder": tiny_encoder(), **TINY, **tapped}
     own = {"batch": 64, "min_steps": 80, "warmup": 5} if retrieves(name) else {"batch": 128, "min_steps": 120}
+    own |= ATTENDED if attends(name) else {}
     return {"preset": "small", **({**own, **PLAIN} if network(name) else {})}
 
 

@@ -1,6 +1,6 @@
 """The words of a text in context, by bidirectional LSTMs (AttentionXML, You et al. 2019).
 
-Shapes: B texts, W words of the longest, D dimensions of a word vector, h of a state in one direction.
+Shapes: B texts, W tokens of the longest with its end, D dimensions of a word vector, h of a state in one direction.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from longtail.encoders.dropout import Dropout
 from longtail.encoders.encoder import Embedded
@@ -24,8 +25,11 @@ class LSTMEncoder(WordEncoder):
     """Word vectors E (V, D), and for each name in `features` a bidirectional LSTM, whose states (B, W, 2h) it names.
 
     In AttentionXML each level of the tree has a network of its own. A feature is computed when a level reads it
-    (`OnDemand`): training or searching one level runs one LSTM. The feature "mask" (B, W) is true for words. Pads
-    change nothing; a text without any word is read as one word whose vector is zero.
+    (`OnDemand`): training or searching one level runs one LSTM. The feature "mask" (B, W) is true for tokens of a
+    text; pads change nothing.
+
+    A text ends with a token whose vector is zero. The paper has none; but in a text of one token every label attends
+    to that token alone, and all labels would have the same score.
     """
 
     kind = "lstm"
@@ -53,9 +57,10 @@ class LSTMEncoder(WordEncoder):
     def encode(self, embedded: Embedded, detached: frozenset[str] = frozenset()) -> dict[str, Tensor]:
         """Features of tokens (B, W, 2h), computed when they are read, and "mask" (B, W)."""
         vectors, words = embedded  # (B, T, D), (B, T)
-        lengths = words.sum(1).clamp(min=1)  # (B,)
+        lengths = words.sum(1) + 1  # (B,), with the end of the text
         W = int(lengths.max())
-        x = self.word_dropout(vectors[:, :W] * words[:, :W, None])  # (B, W, D), zero where no word is
+        x = functional.pad(vectors * words.unsqueeze(2), (0, 0, 0, 1))  # (B, T + 1, D), zero where no word is
+        x = self.word_dropout(x[:, :W])  # (B, W, D)
         places = torch.arange(W, device=x.device)
         mask = places < lengths[:, None]  # (B, W)
         backwards = (lengths[:, None] - 1 - places).clamp(min=0)  # (B, W): the places of a text from its end

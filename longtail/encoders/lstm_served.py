@@ -1,6 +1,6 @@
 """`encoders.lstm.LSTMEncoder` in NumPy: one step for each place in a text, over all texts that are long enough.
 
-Shapes: B texts, W words of the longest, P words of all texts, D dimensions of a word vector, h of a state in one
+Shapes: B texts, W tokens of the longest with its end, P tokens of all texts, D dimensions of a word vector, h of a state in one
 direction.
 """
 
@@ -36,11 +36,12 @@ class LSTMFeatures:
 
     def features(self, rows: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         """States of tokens are computed when a level reads them."""
-        lengths = np.maximum((rows > 0).sum(1), 1)  # (B,)
+        lengths = (rows > 0).sum(1) + 1  # (B,), with the end of the text
+        rows = np.pad(rows, ((0, 0), (0, 1)))  # (B, T + 1)
         packed = Packed(rows, lengths)
         forth, back = rows[packed.texts, packed.places], rows[packed.texts, packed.from_end]  # (P,) each
         words = np.stack([forth, back])  # (2, P)
-        vectors = self.E[words] * (words > 0)[:, :, None]  # (2, P, D)
+        vectors = self.E[words] * (words > 0)[:, :, None]  # (2, P, D), zero at the ends
 
         def states(name: str) -> Floats:
             forth, back = self.nets[name].states(vectors, packed.alive)  # (P, h) each
