@@ -57,6 +57,7 @@ TORCH = {  # files of torch modules in layers that the core imports from; nothin
     "encoders/static.py",
     "encoders/sums.py",
     "encoders/table.py",
+    "encoders/taps.py",
     "encoders/transformer.py",
 }
 

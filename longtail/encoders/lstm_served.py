@@ -1,7 +1,7 @@
 """`encoders.lstm.LSTMEncoder` in NumPy: one step for each place in a text, over all texts that are long enough.
 
-Shapes: B texts, W tokens of the longest with its end, P tokens of all texts, D dimensions of a word vector, h of a state in one
-direction.
+Shapes: B texts, W tokens of the longest with its end, P tokens of all texts, D dimensions of a word vector, h of a
+state in one direction.
 """
 
 from __future__ import annotations
