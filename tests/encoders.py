@@ -11,7 +11,7 @@ from corpora import TOPICS, UNSEEN
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 WORDS = sorted({word for topic in TOPICS.values() for word in topic.split()} | {*TOPICS, UNSEEN})
 WORDS += ["telescope", "planet", "comet", "the", "and", "sonnet", "verse"]
-LAYERS = 4
+LAYERS, WIDTH = 4, 64
 
 
 @functools.cache
@@ -23,7 +23,7 @@ def tiny_encoder() -> str:
     return str(folder)
 
 
-def make_encoder(folder: Path, layers: int = LAYERS, width: int = 16, places: int = 64) -> None:
+def make_encoder(folder: Path, layers: int = LAYERS, width: int = WIDTH, places: int = 64) -> None:
     """Write a random encoder and its tokenizer."""
     import tokenizers
     import torch
@@ -49,4 +49,11 @@ def make_encoder(folder: Path, layers: int = LAYERS, width: int = 16, places: in
     )
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        transformers.BertModel(config).save_pretrained(folder)
+        model = transformers.BertModel(config)
+        for layer in model.encoder.layer:  # at first every token sees the mean of all, so that little data teaches it
+            attention = layer.attention
+            for seen in (attention.self.query, attention.self.key):
+                torch.nn.init.zeros_(seen.weight)
+            for passed in (attention.self.value, attention.output.dense):
+                torch.nn.init.eye_(passed.weight)
+        model.save_pretrained(folder)

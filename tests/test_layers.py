@@ -50,12 +50,14 @@ TORCH = {  # files of torch modules in layers that the core imports from; nothin
     "encoders/held.py",
     "encoders/inception.py",
     "encoders/inception_served.py",
+    "encoders/lstm.py",
     "encoders/pretrained.py",
     "encoders/residual.py",
     "encoders/sequence.py",
     "encoders/static.py",
     "encoders/sums.py",
     "encoders/table.py",
+    "encoders/taps.py",
     "encoders/transformer.py",
 }
 

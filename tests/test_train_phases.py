@@ -241,3 +241,57 @@ def test_an_average_before_the_first_epoch_changes_nothing() -> None:
         assert torch.equal(module.weight, before)
     Average().put_into(module)
     assert torch.equal(module.weight, before)
+
+
+# --- clipping at recent norms
+
+
+def recent_bounds(norms: list[float], times: float) -> list[float]:
+    """The bound before each step, from all norms before it."""
+    kept: list[float] = []
+    bounds = []
+    for norm in norms:
+        longest = max(kept[-5:]) if kept else np.inf
+        bounds.append(times * longest)
+        kept.append(min(norm, 2 * longest, 1.0))
+    return bounds
+
+
+@pytest.mark.parametrize("clip", [None, 0.3])
+def test_gradients_are_clipped_at_recent_norms(clip: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = Toy(Phase("one", 10, (Group("", 0.1),), clip=clip, clip_recent=0.5))
+    step, before, after = torch.optim.AdamW.step, [], []
+    clipping = torch.nn.utils.clip_grad_norm_
+
+    def seen(parameters: Any, *args: Any, **kwargs: Any) -> Any:
+        before.append(float(clipping(parameters, *args, **kwargs)))
+        return torch.tensor(before[-1])
+
+    def stepped(self: Any, *args: Any) -> Any:
+        after.append(sum(float(p.grad.square().sum()) for p in learner.parameters() if p.grad is not None) ** 0.5)
+        return step(self, *args)
+
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", seen)
+    monkeypatch.setattr(torch.optim.AdamW, "step", stepped)
+    trained(learner)
+    bounds = np.minimum(recent_bounds(before, 0.5), clip or np.inf)
+    assert len(after) == 30 and max(before) > 1, "longer than a norm counts"
+    np.testing.assert_allclose(after, np.minimum(before, bounds), rtol=1e-4)
+    assert (np.array(before) > bounds).sum() > 5
+
+
+def test_recent_norms_are_part_of_a_checkpoint(tmp_path: Path) -> None:
+    def made() -> Toy:
+        return Toy(Phase("one", 4, (Group("", 0.1),), clip_recent=0.5))
+
+    whole = made()
+    trained(whole, Run(device="cpu", seed=3))
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(patch, 0, 7)
+        with pytest.raises(StoppedError):
+            trained(made(), Run(device="cpu", seed=3, folder=tmp_path / "run"))
+    resumed = made()
+    loop = trained(resumed, Run(device="cpu", seed=3, folder=tmp_path / "run", resume=True))
+    assert loop.optimisers.recent is not None and len(loop.optimisers.recent.norms) == 5
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(resumed.state_dict()[name], tensor), name

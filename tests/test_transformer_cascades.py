@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from corpora import topic_corpus
-from encoders import LAYERS, make_encoder, tiny_encoder
+from encoders import LAYERS, WIDTH, make_encoder, tiny_encoder
 from training import fit
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import longtail  # noqa: E402
-from longtail.cascade.coarse import as_matches, coarse_points, parents_of, relevance  # noqa: E402
+from longtail.cascade.coarse import as_matches, coarse_points, relevance  # noqa: E402
 from longtail.core.errors import ParameterError, StoreError  # noqa: E402
 from longtail.core.run import Run  # noqa: E402
 from longtail.core.texts import Texts  # noqa: E402
@@ -101,24 +101,9 @@ def test_points_over_clusters_keep_their_texts() -> None:
 # --- candidates
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("most", [2, 100])
-def test_parents_are_true_ones_then_found_ones(seed: int, most: int) -> None:
-    rng = np.random.default_rng(seed)
-    true = random_targets(rng, 12, 8)
-    found = np.array([rng.choice(8, 3, replace=False) for _ in range(12)], np.int32)
-    found[rng.random(found.shape) < 0.2] = -1
-    lists = parents_of(true, found, most)
-    assert lists.shape[1] <= most
-    for i in range(12):
-        expected = sorted(true[i].indices.tolist())
-        expected += [node for node in found[i].tolist() if node >= 0 and node not in expected]
-        own = lists[i][lists[i] >= 0].tolist()
-        assert own == expected[:most] or (sorted(own) == sorted(expected) and len(expected) <= most)
-    matches = as_matches(lists, 8)
-    assert {(i, n) for i, n in zip(*matches.nonzero(), strict=True)} == {
-        (i, n) for i in range(12) for n in lists[i].tolist() if n >= 0
-    }
+def test_lists_as_a_matrix() -> None:
+    lists = np.array([[2, -1], [0, 1], [-1, -1]], np.int32)
+    assert as_matches(lists, 3).toarray().tolist() == [[0, 0, 1], [1, 1, 0], [0, 0, 0]]
 
 
 # --- losses and costs
@@ -199,8 +184,8 @@ def test_each_level_begins_where_the_solver_ends() -> None:
                 rows = np.arange(60)
             else:
                 parent = int(np.searchsorted(tree.child_ptr(t), place, side="right")) - 1
-                rows = np.flatnonzero((structure["lists"] == parent).any(1))
-                assert set(np.flatnonzero(net.targets_of(t - 1).toarray()[:, parent])) <= set(rows)
+                true = net.targets_of(t - 1).toarray()[:, parent] > 0
+                rows = np.flatnonzero((structure["matched"] == parent).any(1) | true)
             if t == net.depth - 1 and ignored is not None:
                 rows = rows[~ignored[rows, node]]
             elif ignored is not None:
@@ -224,7 +209,8 @@ def test_candidates_are_children_of_listed_parents_and_true_nodes(t: int) -> Non
     called = tree.order if t == 2 else np.arange(net.size(t))
     for i in range(30):
         expected = set(net.targets_of(t)[i].indices.tolist())
-        for parent in structure["lists"][i]:
+        true = net.targets_of(t - 1)[i].indices
+        for parent in {*structure["matched"][i].tolist(), *true.tolist()}:
             if parent >= 0:
                 expected |= {int(called[child]) for child in range(*tree.child_ptr(t)[[parent, parent + 1]])}
         assert {int(n) for n in listed.nodes[i][listed.counted[i] > 0]} == expected
@@ -372,7 +358,7 @@ def test_taps_are_made_of_features_side_by_side(encoder: Any) -> None:
     assert torch.allclose(found["pair"], pair, atol=1e-5)
     assert torch.equal(found["both"], torch.cat([found["pair"], plain["cls4"]], 1))
     assert torch.allclose(found["unit"], plain["text"] / plain["text"].norm(dim=1, keepdim=True), atol=1e-6)
-    assert tapped.widths == {"pair": 5, "both": 5 + 16, "unit": 16} and set(found) == set(tapped.widths)
+    assert tapped.widths == {"pair": 5, "both": 5 + WIDTH, "unit": WIDTH} and set(found) == set(tapped.widths)
     served = TappedFeatures.from_arrays(*tapped.export())
     for name, feature in served.features(tokens.words.numpy().astype(np.int32)).items():
         assert np.allclose(feature, found[name].detach().numpy(), atol=1e-4), name

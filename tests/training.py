@@ -39,9 +39,11 @@ SETTINGS |= {
     "xr-transformer": TINY | {"branching": 2, "leaf_size": 2, "warmup": 0},
     "x-transformer": TINY | {"labels_per_cluster": 2.0, "warmup": 0},
 }
+SETTINGS["attentionxml"] = {"dimension": 8, "hidden": 4, "layers": "8:4", "length": 8, "batch": BATCH, "min_steps": 1}
+SETTINGS["attentionxml"] |= {"flat": 0, "resolutions": "2:4", "beam": 1, "epochs": 3}
 PHASES = {"astec": 2, "decaf": 3, "eclare": 3, "inceptionxml": 1, "inceptionxml-lf": 2}
 PHASES |= {"unidec": 1, "ngame": 2, "siamesexml": 2, "dexml": 1, "renee": 1}
-PHASES |= {"cascadexml": 1, "lightxml": 1, "xr-transformer": 3}  # the others have nothing of their own
+PHASES |= {"cascadexml": 1, "lightxml": 1, "xr-transformer": 3, "attentionxml": 3}  # the others have nothing new
 UNWATCHED = {"xr-transformer"}  # what ranks is trained after the network: no patience
 
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from longtail.cascade.joins import Join, PathJoin
 from longtail.cascade.mixing import Mixing
@@ -18,14 +19,12 @@ from longtail.encoders.export import Exported
 from longtail.encoders.held import Held
 from longtail.encoders.table import Table
 from longtail.labels.tree import LabelTree
-from longtail.scoring.candidates import Below, Scored
+from longtail.scoring.candidates import Below, Scored, nodes_at
 from longtail.scoring.level import Level, numbers
 from longtail.scoring.points import Points
 from longtail.scoring.targets import Targets, Truth
 from longtail.train.learner import Figures, Learner
 from longtail.train.phase import Phase, Structure
-
-BLOCK = 4096  # points encoded at a time, outside of training steps
 
 
 class Cascade(Learner):
@@ -227,25 +226,48 @@ class Cascade(Learner):
 
     def blocks(self) -> Iterator[Tensor]:
         """The numbers of all training points, some at a time."""
-        yield from torch.arange(self.points, device=self.device).split(BLOCK)
+        yield from torch.arange(self.points, device=self.device).split(self.encoder.block)
 
     @torch.no_grad()
     def features(self, name: str, tokens: Any = None) -> NDArray[np.float32]:
         """A feature (N, d) of all training points, or of other texts with these `tokens`."""
         self.eval()
         tokens = self.tokens.value if tokens is None else Held(tokens).to(self.device).value
-        blocks = torch.arange(len(tokens), device=self.device).split(BLOCK)
+        blocks = torch.arange(len(tokens), device=self.device).split(self.encoder.block)
         return torch.cat([self.encoder(tokens.take(rows))[name].cpu() for rows in blocks]).float().numpy()
 
     @torch.no_grad()
     def best_nodes(self, t: int, beam: int) -> NDArray[np.int32]:
-        """The `beam` best nodes of level t for each training point (N, beam)."""
+        """The `beam` best nodes of level t for each training point (N, beam), padded by −1; best first.
+
+        They are searched as `PathJoin` does in prediction: by the product of σ down the path, from level 0 on.
+        """
         self.eval()
-        found, level, tokens = [], self.level(t), self.tokens.value
+        found, tokens = [], self.tokens.value
         for points in self.blocks():
-            logits = level.logits(self.encoder(tokens.take(points)))  # (B, K_t)
-            found.append(logits.topk(min(beam, logits.shape[1])).indices.int())
+            nodes, scores = self.search(t, self.encoder(tokens.take(points)))
+            places = scores.topk(min(beam, scores.shape[1])).indices
+            found.append(nodes_at(nodes, places).int())
         return torch.cat(found).cpu().numpy()
+
+    def search(self, t: int, features: dict[str, Tensor]) -> tuple[Tensor | None, Tensor]:
+        """The nodes of level t that a search reaches (B, C), and their scores; None: all nodes.
+
+        Scores of level 0 are logits, those below it are logarithms of products.
+        """
+        nodes, scores = None, self.level(0).logits(features)  # (B, K_0)
+        for s in range(1, t + 1):
+            below = self.level(s).below()
+            if below is None:
+                raise RuntimeError(f"level {s} has no candidates with a tree, so that no search can reach it")
+            known = functional.logsigmoid(scores) if nodes is None else scores
+            places = known.topk(min(below.beam, known.shape[1])).indices  # (B, k)
+            nodes = below.below(nodes_at(nodes, places))  # (B, k·W)
+            width = nodes.shape[1] // places.shape[1]
+            path = known.gather(1, places).repeat_interleave(width, 1)  # (B, k·W)
+            scores = functional.logsigmoid(self.level(s).logits(features, nodes)) + path
+            scores = scores.masked_fill(nodes < 0, -torch.inf)
+        return nodes, scores
 
     # --- afterwards
 

@@ -23,28 +23,6 @@ def coarse_points(points: Points, tree: LabelTree, t: int) -> Points:
     return replace(points, Y=tree.targets(points.Y, t), ignore=ignore, label_tokens=None, label_rows=None)
 
 
-def parents_of(true: sp.csr_matrix, found: NDArray[np.int32], most: int) -> NDArray[np.int32]:
-    """For each of N points the `true` nodes of a level (N, K), then those `found` (N, b), each once.
-
-    Returns (N, S), padded by −1. S is as large as needed, but at most `most`: the last ones are cut off.
-    """
-    N, K = true.shape
-    real = found >= 0
-    rows = np.concatenate([np.repeat(np.arange(N), np.diff(true.indptr)), np.nonzero(real)[0]])
-    nodes = np.concatenate([true.indices, found[real]]).astype(np.int64)
-    place = np.arange(len(rows))  # true ones come first
-    first = np.unique(rows * K + nodes, return_index=True)[1]  # the first of each pair
-    kept = first[np.lexsort((place[first], rows[first]))]
-    rows, nodes = rows[kept], nodes[kept]
-    counts = np.bincount(rows, minlength=N)
-    column = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    width = max(min(int(counts.max(initial=0)), most), 1)
-    fits = column < width
-    lists = np.full((N, width), -1, np.int32)
-    lists[rows[fits], column[fits]] = nodes[fits]
-    return lists
-
-
 def as_matches(lists: NDArray[np.int32], K: int) -> sp.csr_matrix:
     """Lists of nodes (N, S), padded by −1, as a matrix (N, K)."""
     real = lists >= 0

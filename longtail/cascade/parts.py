@@ -4,12 +4,13 @@ A recipe file is read without torch too, so it names this module lazily (core/la
 """
 
 from longtail.cascade.cascade import Cascade, tree_structure
-from longtail.cascade.coarse import as_matches, coarse_points, parents_of, relevance
+from longtail.cascade.coarse import as_matches, coarse_points, relevance
 from longtail.cascade.joins import LastJoin, ParentJoin, PathJoin, WalkJoin
 from longtail.cascade.near import Nearby, NearJoin
 from longtail.data.sparse import normalise_rows
 from longtail.encoders.bag import BagEncoder, Bags
 from longtail.encoders.inception import Inception
+from longtail.encoders.lstm import LSTMEncoder
 from longtail.encoders.pretrained import depth_of
 from longtail.encoders.sequence import SequenceEncoder
 from longtail.encoders.specials import Specials
@@ -19,6 +20,7 @@ from longtail.encoders.transformer import TransformerEncoder
 from longtail.labels.graph import normalised, walk
 from longtail.labels.represent import centroids, largest, pifa, with_neighbours
 from longtail.labels.tree import LabelTree
+from longtail.scoring.attended import Attended, Shared
 from longtail.scoring.candidates import All, Below, Static
 from longtail.scoring.level import Dot, Level
 from longtail.scoring.losses import BCE, SquaredHinge
@@ -35,6 +37,7 @@ __all__ = [
     "CLUSTERS",
     "LABELS",
     "All",
+    "Attended",
     "BagEncoder",
     "Bags",
     "Below",
@@ -48,6 +51,7 @@ __all__ = [
     "Gated",
     "Group",
     "Inception",
+    "LSTMEncoder",
     "LabelTree",
     "LabelWeights",
     "LastJoin",
@@ -60,6 +64,7 @@ __all__ = [
     "Points",
     "Refresh",
     "SequenceEncoder",
+    "Shared",
     "Shuffled",
     "Sized",
     "Specials",
@@ -78,7 +83,6 @@ __all__ = [
     "largest",
     "normalise_rows",
     "normalised",
-    "parents_of",
     "pifa",
     "relevance",
     "tree_structure",

@@ -22,7 +22,7 @@ from longtail.core.registry import Registry
 from longtail.encoders.export import Arrays, Exported, arrays_under, served
 from longtail.encoders.served import Floats, ServedEncoder, served_encoders
 
-BLOCK = 256  # texts whose candidates' weights are held at a time
+BLOCK = 256  # texts whose candidates' weights are held at a time; fewer if the encoder's features are large
 R = TypeVar("R")
 
 
@@ -40,6 +40,7 @@ class ServedLevel(Protocol):
 
 served_levels: Registry[type[ServedLevel]] = Registry("level")
 served_levels.add("dot", "longtail.cascade.served:ServedDot")
+served_levels.add("attended", "longtail.cascade.attended_served:ServedAttended")
 
 
 class ServedDot:
@@ -81,8 +82,9 @@ class Network:
 
     def each(self, rows: Any, work: Callable[[list[ServedLevel], dict[str, Floats]], R]) -> Iterator[R]:
         """What `work` makes of the levels and the features of N texts, block by block."""
-        for first in range(0, rows.shape[0], BLOCK):
-            yield work(self.levels, self.encoder.features(rows[first : first + BLOCK]))
+        block = min(BLOCK, getattr(self.encoder, "block", BLOCK))
+        for first in range(0, rows.shape[0], block):
+            yield work(self.levels, self.encoder.features(rows[first : first + block]))
 
     def widened(self, breadth: float) -> Network:
         """A copy whose search keeps `breadth` times as many nodes of each level as training did; arrays are shared."""

@@ -21,6 +21,7 @@ class Encoder(nn.Module, ABC):
 
     kind: ClassVar[str]
     widths: dict[str, int]
+    block = 4096  # texts encoded at a time outside of training steps; fewer where features are large
 
     @abstractmethod
     def embed(self, tokens: Any) -> Embedded:
@@ -32,7 +33,10 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def encode(self, embedded: Embedded, detached: frozenset[str] = frozenset()) -> dict[str, Tensor]:
-        """Features by name, (B, d) each. Those in `detached` do not train what they share with other features."""
+        """Features by name, (B, d) each, or (B, T, d) of tokens.
+
+        Those in `detached` do not train what they share with other features.
+        """
 
     @abstractmethod
     def export(self) -> Exported:

@@ -43,14 +43,12 @@ class Sequences(NamedTuple):
         return Sequences(self.words[rows].long())
 
 
-class SequenceEncoder(Encoder):
-    """Word vectors E (V, D) and InceptionXML's network over them."""
+class WordEncoder(Encoder):
+    """Base class of encoders over sequences of word vectors E (V, D)."""
 
-    kind = "inception"
-
-    def __init__(self, E: Table, net: Inception):
+    def __init__(self, E: Table):
         super().__init__()
-        self.E, self.net, self.widths = E, net, net.widths
+        self.E = E
 
     def embed(self, tokens: Sequences) -> Embedded:
         """Word vectors (B, T, D), and which of them belong to words (B, T)."""
@@ -61,6 +59,16 @@ class SequenceEncoder(Encoder):
         """Word vectors are mixed place by place; where a text has no word, its vector counts as 0."""
         (x, words), (y, others) = one, other  # (B, T, D), (B, T)
         return share * x * words.unsqueeze(2) + (1 - share) * y * others.unsqueeze(2), words | others
+
+
+class SequenceEncoder(WordEncoder):
+    """Word vectors and InceptionXML's network over them."""
+
+    kind = "inception"
+
+    def __init__(self, E: Table, net: Inception):
+        super().__init__(E)
+        self.net, self.widths = net, net.widths
 
     def encode(self, embedded: Embedded, detached: frozenset[str] = frozenset()) -> dict[str, Tensor]:
         """The features "meta" and "label" (B, d); a detached one trains its own last layer only."""

@@ -23,7 +23,7 @@ class ServedEncoder(Protocol):
     """Encoded texts → named features."""
 
     def features(self, rows: Any) -> dict[str, Floats]:
-        """Rows of a reader (B texts) → features (B, d) by name."""
+        """Rows of a reader (B texts) → features by name, (B, d) each, or (B, T, d) of tokens."""
         ...
 
 
@@ -31,6 +31,7 @@ served_encoders: Registry[type[ServedEncoder]] = Registry("encoder")
 served_encoders.add("bag", "longtail.encoders.served:BagFeatures")
 served_encoders.add("static", "longtail.encoders.served:StaticFeatures")
 served_encoders.add("inception", "longtail.encoders.inception_served:InceptionFeatures")
+served_encoders.add("lstm", "longtail.encoders.lstm_served:LSTMFeatures")
 served_encoders.add("transformer", "longtail.encoders.transformer_served:TransformerFeatures")
 served_encoders.add("tapped", "longtail.encoders.taps_served:TappedFeatures")
 

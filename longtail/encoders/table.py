@@ -76,6 +76,13 @@ class Table(nn.Module):
             total.index_add_(0, own, grad)
         return unique, total
 
+    @torch.no_grad()
+    def scale_to(self, size: float) -> None:
+        """Multiply all entries by one number, so that the square root of their mean square is `size`."""
+        found = self.weight.square().mean().sqrt()
+        if found > 0:
+            self.weight.mul_(size / found)
+
     def gather(self) -> None:
         """Add up the gradients so far, so that a step in many parts holds each row's gradient once."""
         if len(self._taken) + len(self._gathered) > 1 and (found := self.gradient()) is not None:

@@ -5,7 +5,6 @@ longtail train DATA --recipe xr-transformer --preset small --out MODEL
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from longtail.cascade import parts
 else:
     parts = Lazy("longtail.cascade.parts")
-
-log = logging.getLogger("longtail")
 
 
 @dataclass(frozen=True)
@@ -126,17 +123,12 @@ class XRTransformer(UnitRecipe):
         ]
 
     def prepare(self, t: int, net: parts.Cascade) -> parts.Structure:
-        """(a) the nodes whose children each point is trained on (N, S); (b) W^(t) and biases (K_t, d + 1)."""
+        """(a) the best nodes of the level above for each point (N, b); (b) W^(t) and biases (K_t, d + 1)."""
         found, E = parts.Structure(), parts.unit(net.features(UNIT))  # (N, d)
         if t > 0:
-            siblings = int(np.diff(net.known_tree().child_ptr(t)).max())
-            matched = self.matches(net, Features.of([net.data.rows, E]), t - 1)
-            true = net.targets_of(t - 1)
-            among = true.multiply(parts.as_matches(matched, true.shape[1])).nnz / max(true.nnz, 1)
-            log.info("level %d: the linear model finds %.1f %% of the true nodes above", t, 100 * among)
-            found["lists"] = parts.parents_of(true, matched, max(self.candidates // siblings, 1))
+            found["matched"] = self.matches(net, Features.of([net.data.rows, E]), t - 1)
         if self.bootstrap:
-            found["W"] = self.solved(net, t, Features.of([E]), found.get("lists"))
+            found["W"] = self.solved(net, t, Features.of([E]), found.get("matched"))
         return found
 
     def matches(self, net: parts.Cascade, features: Features, t: int) -> Any:
@@ -146,12 +138,13 @@ class XRTransformer(UnitRecipe):
         ranker = train_ranker(data, tree, above, Run(seed=net.seed), last=last)
         return ranker.search(features, min(self.matched, len(tree)), 2 * self.matched, "l3-hinge")[0]
 
-    def solved(self, net: parts.Cascade, t: int, embeddings: Features, lists: Any) -> Any:
-        """W^(t) and biases (K_t, d + 1) of eq. 11; a node is solved against the points that list its parent."""
+    def solved(self, net: parts.Cascade, t: int, embeddings: Features, matched: Any) -> Any:
+        """W^(t), biases (K_t, d + 1) of eq. 11; a node learns from points whose parent is true or matched."""
         tree, N = net.known_tree(), len(net.data)
         rows = Groups.everything(N, net.size(t))
-        if lists is not None:
-            rows = Groups.matched(parts.as_matches(lists, net.size(t - 1)), tree.child_ptr(t))
+        if matched is not None:
+            true = net.targets_of(t - 1).astype(bool)
+            rows = Groups.matched(parts.as_matches(matched, true.shape[1]) + true, tree.child_ptr(t))
         ignore = None if net.data.ignore is None else tree.all_of(net.data.ignore, t)
         costs, targets = self.relevance(net, t), tree.targets(net.data.Y, t).sorted_indices()
         settings = LinearParameters(C=self.ranker.C, C_negative=self.negative * self.ranker.C, prune=0.0)
@@ -169,7 +162,11 @@ class XRTransformer(UnitRecipe):
         W = structure.get("W")
         rows = parts.Table.xavier(K, d) if W is None else parts.Table.of(W[:, :d])
         bias = parts.Table.of(np.zeros((K, 1)) if W is None else W[:, d:])
-        listed = parts.Static(structure["lists"], net.below(t, self.matched), with_true=True) if t > 0 else None
+        listed = None
+        if t > 0:
+            siblings = int(np.diff(net.known_tree().child_ptr(t)).max())
+            parents = net.below(t, max(self.candidates // siblings, 1))  # as many as allowed: true and matched ones
+            listed = parts.Static(structure["matched"], parents, truth_first=True)
         loss = parts.SquaredHinge(self.negative)
         net.set_level(t, parts.Dot(K, UNIT, parts.Free(rows), bias, candidates=listed, loss=loss))
         if costs is not None:

@@ -105,8 +105,7 @@ class Below(Candidates):
         parents = nodes_at(above.nodes, best(forced, self.beam))  # (B, beam)
         nodes = self.below(parents)
         by_score = nodes_at(above.nodes, best(known, self.beam))  # (B, beam), without knowing the truth
-        wanted = family.parent[truth.labels]  # (P,)
-        recall = (by_score[truth.rows] == wanted[:, None]).any(1).float().mean() if len(wanted) else known.new_ones(())
+        recall = share_found(by_score, truth, family.parent[truth.labels])
         return Shortlist(nodes, (nodes >= 0).float(), recall)
 
     def below(self, parents: Tensor) -> Tensor:
@@ -119,15 +118,16 @@ class Static(Candidates):
     """Shortlists made before the phase, (N, S) padded by −1, and beside them what is true; nothing counts twice.
 
     The lists hold nodes of this level; with `below` they hold clusters, whose children are meant (which takes a
-    fraction of the memory). `with_true` says that true nodes were put into the lists, whose recall then tells nothing.
+    fraction of the memory). With `truth_first` true clusters stand before those of the list, and `below.beam` of all
+    are kept: a true node then has its siblings as negatives, even if its cluster is not in the list (AttentionXML).
     """
 
     lists: Tensor
 
-    def __init__(self, lists: NDArray[np.int32], below: Below | None = None, with_true: bool = False):
+    def __init__(self, lists: NDArray[np.int32], below: Below | None = None, truth_first: bool = False):
         super().__init__()
         self.register_buffer("lists", torch.from_numpy(np.require(lists, np.int32, "W")), persistent=False)
-        self.below, self.with_true = below, with_true
+        self.below, self.truth_first = below, truth_first
 
     @property
     def width(self) -> int:
@@ -137,8 +137,14 @@ class Static(Candidates):
 
     def forward(self, points: Tensor, truth: Truth, above: Scored | None) -> Shortlist:
         listed = self.lists[points].long()  # (B, S)
-        shortlist = with_truth(listed if self.below is None else self.below.below(listed), truth)
-        return shortlist._replace(recall=None) if self.with_true else shortlist
+        if self.below is None:
+            return with_truth(listed, truth)
+        if not self.truth_first:
+            return with_truth(self.below.below(listed), truth)
+        wanted = self.below.family.value.parent[truth.labels]  # (P,)
+        recall = share_found(listed, truth, wanted)
+        parents = true_parents_first(listed, truth, wanted, self.below)
+        return with_truth(self.below.below(parents), truth)._replace(recall=recall)
 
 
 def children_of(tree: LabelTree, t: int) -> NDArray[np.int32]:
@@ -159,6 +165,29 @@ def with_truth_first(known: Tensor, above: Scored) -> Tensor:
         return known.index_put((truth.rows, truth.labels), span * (1 + truth.values), accumulate=True)
     targets = truth.at(above.nodes)  # (B, C)
     return known + torch.where(targets > 0, span * (1 + targets), 0.0)
+
+
+def share_found(parents: Tensor, truth: Truth, wanted: Tensor) -> Tensor:
+    """The share of true nodes whose parents, `wanted` (P,), are among those of their points (B, k)."""
+    if not len(wanted):
+        return torch.ones((), device=parents.device)
+    return (parents[truth.rows] == wanted[:, None]).any(1).float().mean()
+
+
+def true_parents_first(listed: Tensor, truth: Truth, wanted: Tensor, below: Below) -> Tensor:
+    """Parents (B, k), k ≤ `beam`, padded by −1: those of true nodes, `wanted` (P,), then others of a list (B, S)."""
+    K = len(below.family.value.children)
+    keys = (truth.rows * K + wanted).unique()
+    true = Truth(keys // K, keys % K, torch.ones(len(keys), device=keys.device), (truth.shape[0], K))
+    joined = with_truth(listed, true)
+    if joined.nodes is None or joined.counted is None:
+        raise RuntimeError("a shortlist has nodes, and says which of them count")
+    place = joined.counted.cumsum(1).long() - 1  # of each among those that count
+    kept = (joined.counted > 0) & (place < below.beam)
+    width = max(min(int(joined.counted.sum(1).max()), below.beam), 1) if len(listed) else 1
+    parents = listed.new_full((len(listed), width), -1)
+    parents[kept.nonzero()[:, 0], place[kept]] = joined.nodes[kept]
+    return parents
 
 
 def nodes_at(nodes: Tensor | None, places: Tensor) -> Tensor:

@@ -48,11 +48,16 @@ class Level(nn.Module, ABC):
     def export(self) -> Exported:
         """The arrays and settings by which the level is served, without torch if possible."""
 
+    def below(self) -> Below | None:
+        """Which parents have which children, where candidates come from a tree."""
+        own = self.candidates
+        found = own.below if isinstance(own, Static) else own
+        return found if isinstance(found, Below) else None
+
     def exported_candidates(self) -> Exported:
         """How prediction reaches this level: the children of each parent, and how many parents are kept."""
-        own = self.candidates
-        below = own.below if isinstance(own, Static) else own
-        if not isinstance(below, Below):
+        below = self.below()
+        if below is None:
             return Exported({}, {})
         children = below.family.value.children.cpu().numpy().astype(np.int32)
         return Exported({"children": children}, {"beam": below.beam})

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from longtail.core.errors import ParameterError
 from longtail.train.adam import BETAS, EPS, MOMENTUM, TableAdam, TableSGD
+from longtail.train.clip import Recent
 from longtail.train.learner import Learner
 from longtail.train.phase import Group, Optimiser, Phase, check_groups
 from longtail.train.schedule import factor
@@ -43,15 +44,14 @@ class Optimisers:
         self.groups = list(members)
         options = [{"params": members[g], "lr": g.lr, "weight_decay": g.decay} for g in self.groups]
         self.dense = dense_optimiser(options, kinds.pop()) if options else None
+        self.recent = None if phase.clip_recent is None else Recent(phase.clip_recent)
         # frozen modules stay in evaluation mode: otherwise spectral norms and running means would still move
         self.frozen = [module for module in learner.modules() if is_frozen(module)]
 
     def move(self, step: int, steps: int) -> None:
         """Move all trained weights against their gradients, at the rates of this step of the phase."""
         if self.dense is not None:
-            if self.phase.clip is not None:
-                trained = [p for options in self.dense.param_groups for p in options["params"]]
-                self.accelerator.clip_grad_norm_(trained, self.phase.clip)
+            self._clip([p for options in self.dense.param_groups for p in options["params"]])
             for options, group in zip(self.dense.param_groups, self.groups, strict=True):
                 options["lr"] = rate(group, step, steps)
             self.dense.step()
@@ -60,6 +60,16 @@ class Optimisers:
             found = self._of_all_processes(adam.table.gradient(), adam.table.width)
             if found is not None:
                 adam.step(*found, rate(group, step, steps), group.decay)
+
+    def _clip(self, trained: list[nn.Parameter]) -> None:
+        """Bound the norm of the dense gradients, as the phase says."""
+        bounds = [self.phase.clip, None if self.recent is None else self.recent.bound]
+        given = [bound for bound in bounds if bound is not None]
+        if not given:
+            return
+        norm = self.accelerator.clip_grad_norm_(trained, min(given))
+        if self.recent is not None:
+            self.recent.add(float(norm))
 
     def _of_all_processes(self, found: tuple[Tensor, Tensor] | None, width: int) -> tuple[Tensor, Tensor] | None:
         """The mean of touched rows' gradients over all processes; only rows and gradients are sent."""
@@ -86,6 +96,8 @@ class Optimisers:
         if self.dense is not None:
             for i, state in self.dense.state_dict()["state"].items():
                 tensors |= {f"dense.{i}.{part}": torch.as_tensor(value) for part, value in state.items()}
+        if self.recent is not None:
+            tensors["clip.norms"] = torch.tensor(self.recent.norms, dtype=torch.float64)
         return tensors
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
@@ -97,6 +109,8 @@ class Optimisers:
             numbers = {int(name.split(".")[1]) for name in tensors if name.startswith("dense.")}
             whole["state"] = {i: under(f"dense.{i}.", tensors) for i in sorted(numbers)}
             self.dense.load_state_dict(whole)
+        if self.recent is not None:
+            self.recent.norms = tensors["clip.norms"].tolist()
 
 
 def dense_optimiser(options: list[dict[str, Any]], kind: Optimiser) -> torch.optim.Optimizer:

@@ -87,6 +87,7 @@ class Phase:
     batch: int | None = None  # points of a step; None, here and below: as the training has it
     accumulate: int | None = None
     clip: float | None = None
+    clip_recent: float | None = None  # clip gradients at so many times the largest recent norm (train/clip.py)
 
     def group_of(self, name: str) -> Group | None:
         """The group that trains a parameter or table; None if it is frozen, as by a group whose rate is 0."""
