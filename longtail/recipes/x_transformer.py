@@ -34,8 +34,8 @@ class WithinClusters(Rankers):
     beam: int = param(10, "clusters that are searched", at_least=1)  # paper: 10 – 20
 
     def settings(self) -> tuple[LinearParameters, LinearParameters]:
-        """Negatives are the points of a label's cluster and those that the matcher sends there."""
-        return self.solver(), self.solver(negatives="tfn+man", beam=self.beam)
+        """Negatives: the points of a label's cluster and those that the matcher sends there. Its weights stay exact."""
+        return self.solver(weights="float32"), self.solver(negatives="tfn+man", beam=self.beam)
 
 
 @dataclass(frozen=True)
