@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from longtail.cascade.recipe import SequenceRecipe
+from longtail.cascade.recipe import SequenceRecipe, WithBreadth
 from longtail.cascade.transformer import numbers_of
 from longtail.core.errors import ParameterError
 from longtail.core.lazy import Lazy
@@ -25,7 +25,7 @@ FAN, COARSEST, FINEST = 8, 2**11, 2**17  # children of a cluster, about; most cl
 
 
 @dataclass(frozen=True)
-class AttentionXML(SequenceRecipe):
+class AttentionXML(WithBreadth, SequenceRecipe):
     """Word vectors, a bidirectional LSTM, and for each label an attention of its own over the words in context.
 
     With at most `flat` labels (and no `resolutions`) there is one network, and every label is a candidate. Of more
@@ -75,7 +75,6 @@ class AttentionXML(SequenceRecipe):
     flat: int = param(40_000, "up to so many labels, there is no tree", at_least=0)  # paper: flat for 31K
     resolutions: str | None = param(None, "clusters of each level, as 64:512 (none: a label for 8, 8 clusters for …)")
     beam: int = param(160, "nodes of each level whose children are candidates", at_least=1)  # paper: 160
-    breadth: float = param(1.0, "nodes that prediction searches, as a multiple of those in training", above=0.0)
     word_dropout: float = param(0.2, "dropout of word vectors", at_least=0.0, below=1.0)  # paper: 0.2
     dropout: float = param(0.5, "dropout after the LSTM", at_least=0.0, below=1.0)  # paper: 0.5
     batch: int = param(40, "points of a step", at_least=1)  # paper: 40 of few labels, 200 of many
@@ -93,10 +92,6 @@ class AttentionXML(SequenceRecipe):
         super().__post_init__()
         self.sizes(self.flat + 1)
         self.widths(1)
-
-    def settings_after_training(self) -> frozenset[str]:
-        """How many nodes prediction looks into, unless scores on the validation part are looked at."""
-        return frozenset() if self.looks_at_scores else frozenset({"breadth"})
 
     def network(self, read: parts.Points, seed: int) -> parts.Cascade:
         """Word vectors, an LSTM for each level, and a phase for each level."""
