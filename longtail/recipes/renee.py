@@ -34,7 +34,7 @@ class Renee(DualRecipe):
     title = "an encoder and classifiers of all labels, trained end to end on all of them"
     paper = "Renee, Jain et al. 2023"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "small": {**STATIC, "batch": 512, "epochs": 8, "lr": 2e-3, "head_dropout": 0.5, "warmup": 50}
+        "small": {**STATIC, "batch": 512, "epochs": 8, "lr": 2e-3, "table_lr": 8.0, "head_dropout": 0.5, "warmup": 50}
     }
 
     head_dropout: float = param(0.7, "dropout before classifiers", at_least=0.0, below=1.0)  # paper: 0.7 – 0.85

@@ -36,11 +36,13 @@ class UniDEC(MinedRecipe):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {
             **STATIC,
+            "dimension": 384,
             "epochs": 6,
+            "min_steps": 400,
             "lr": 2e-3,
             "table_lr": 4e-3,
             "positives": 4,
-            "temperature": 0.04,
+            "temperature": 0.035,
             "forth": 0.7,
             "cluster_size": None,
         }
