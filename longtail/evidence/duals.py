@@ -9,9 +9,9 @@ from longtail.evidence.gandalf import ITEMS, ONCE, RENEE
 from longtail.evidence.trials import System
 
 # The small preset of every recipe: the static encoder, batches of 1,024 texts. All encoders take the same number of
-# steps, at most four minutes (UniDEC's preset alone takes 400). In two-stage systems a part of the steps, given here as a sum, trains classifiers
-# alone: NGAME 178 and 80, SiameseXML half of them. Renee has its own (evidence/gandalf.py): its classifiers begin at
-# random numbers, and its batches have 512 texts.
+# steps, at most four minutes (UniDEC's preset alone takes 400). In two-stage systems a part of the steps, given here as
+# a sum, trains classifiers alone: NGAME 178 and 80, SiameseXML half of them. Renee has its own (evidence/gandalf.py):
+# its classifiers begin at random numbers, and its batches have 512 texts.
 ENCODER_STEPS = {"debian-related": 320, "man-seealso": 200}
 NGAME_STEPS = {"debian-related": 400, "man-seealso": 378}
 SIAMESE_STEPS = {"debian-related": 640, "man-seealso": 400}
