@@ -268,7 +268,10 @@ def test_labels_are_edited_or_refused_by_name(name: str, model: Model, corpus: C
     assert same(back.predict(corpus.train.x, 5), model.predict(corpus.train.x, 5))
     new = model.edit_labels(labels.add(["poetry"], ["sonnet verse harbour"]))
     found = new.predict(["sonnet verse harbour"], 7).keys()[0]
-    assert found.index("poetry") == (6 if name == FLOOR else 0)  # the last of 7 labels, or the first
+    if name == FLOOR:
+        assert found.index("poetry") == 6  # the last of 7 labels
+    else:  # the first; where a transformer that began at random numbers chooses clusters, another may come before it
+        assert found.index("poetry") <= int(fine_tunes(name))
     others = sum("poetry" in row for row in new.predict(corpus.train.x, 1).keys())
     # one word of it is in some texts; what is found by its text alone may be found there too
     assert others <= (0.2 * len(corpus.train.x) if retrieves(name) else 0)

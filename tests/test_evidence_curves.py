@@ -139,7 +139,7 @@ def test_the_page_shows_curves_missing_runs_and_what_a_claim_waits_for(
 ) -> None:
     record_all(bench)
     third = Arm("third", System.of("xr-linear", {"beam": 3}))
-    waiting = Arm("r", System.of("xr-transformer", {"augment": "none"}, "small"))
+    waiting = Arm("r", System.of("no-such-recipe", {"augment": "none"}, "small"))
     claims = (
         CLAIM,
         Claim("T2", "–", "open", (Part("ahead", "o", (third, WITH), ("P@1",)),), ("toys",)),
@@ -156,4 +156,4 @@ def test_the_page_shows_curves_missing_runs_and_what_a_claim_waits_for(
     assert "![validation part](results-T14-toys.svg)" in page
     ET.fromstring((place.parent / "results-T14-toys.svg").read_text())
     assert "--recipe xr-linear --set beam=3 --seeds 0 1 2" in page
-    assert "not measured: needs xr-transformer" in page
+    assert "not measured: needs no-such-recipe" in page
