@@ -109,7 +109,9 @@ def test_settings_that_act_after_training_share_one_training(
     bench: Bench, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = {"reader": "words", "vectors": "learnt", "dimension": 8, "steps": 5, "epochs": 1}
-    systems = [System.of("unidec", words | late, "small") for late in ({}, {"share": 0.0}, {"share": 1.0})]
+    systems = [
+        System.of("unidec", words | late, "small") for late in ({"share": "none"}, {"share": "0.0"}, {"share": 1.0})
+    ]
     trials = bench.trials("topics", systems, [0])
     assert len({trial.id for trial in trials}) == 3
     trained = []

@@ -89,9 +89,13 @@ class Trial:
 
     @property
     def after_training(self) -> dict[str, Any]:
-        """Those of its settings that change nothing of the training (`Recipe.settings_after_training`)."""
-        late = self.system.made().settings_after_training()
-        return {key: value for key, value in self.system.settings if key in late}
+        """Those of its settings that change nothing of the training (`Recipe.settings_after_training`).
+
+        None asks the training to choose a value, so it is not one of them.
+        """
+        made = self.system.made()
+        late = [key for key, _ in self.system.settings if key in made.settings_after_training()]
+        return {key: getattr(made, key) for key in late if getattr(made, key) is not None}
 
     @property
     def training(self) -> Trial:
