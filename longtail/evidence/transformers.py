@@ -1,7 +1,7 @@
 """The claims about transformer cascades (papers 002 and 003): which trainings to compare, on which metrics.
 
-All arms are small presets with one seed and the steps of five epochs (XR-Transformer: of three on the last level and
-three on those above), at most 25 minutes each on two cores at rest; on debian-related 45. X6 (word vectors instead of a
+All arms are small presets with one seed and as many texts as fit into 25 minutes on two cores at rest (45 on
+debian-related), at the 53 texts a second that bench/fine_tuning.py measured. X6 (word vectors instead of a
 transformer's embedding) and C4 (ensembles) are not measured yet.
 """
 
@@ -14,8 +14,8 @@ from longtail.evidence.trials import System
 
 TITLES, CASCADES = ("eurlex57k-titles",), ("eurlex57k-titles", "debian-related")
 ONE = (0,)
-STEPS = {"eurlex57k-titles": 3165, "debian-related": 4215}  # batches of 64
-XR_STEPS = {"eurlex57k-titles": 7600}  # batches of 32, however many levels are fine-tuned on
+STEPS = {"eurlex57k-titles": 1200, "debian-related": 2200}  # batches of 64
+XR_STEPS = {"eurlex57k-titles": 2400}  # batches of 32, however many levels are fine-tuned on
 
 
 def _small(title: str, name: str, steps: dict[str, int] = STEPS, **settings: Any) -> Arm:
