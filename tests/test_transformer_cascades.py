@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import longtail  # noqa: E402
-from longtail.cascade.coarse import as_matches, coarse_points, relevance  # noqa: E402
+from longtail.cascade.coarse import coarse_points  # noqa: E402
 from longtail.core.errors import ParameterError, StoreError  # noqa: E402
 from longtail.core.run import Run  # noqa: E402
 from longtail.core.texts import Texts  # noqa: E402
@@ -30,7 +30,7 @@ from longtail.labels.represent import pifa_of_blocks  # noqa: E402
 from longtail.labels.tree import LabelTree  # noqa: E402
 from longtail.linear.features import Features  # noqa: E402
 from longtail.linear.parameters import LinearParameters  # noqa: E402
-from longtail.linear.solve import dense_weights, solve_level  # noqa: E402
+from longtail.linear.solve import as_matches, dense_weights, solve_level  # noqa: E402
 from longtail.linear.train import Training, train_ranker  # noqa: E402
 from longtail.scoring.losses import SquaredHinge  # noqa: E402
 from longtail.scoring.points import Points  # noqa: E402
@@ -85,7 +85,7 @@ def test_relevance_counts_labels_below_a_node(normalised: bool) -> None:
         R[i, tree.nodes(0)[label]] += 1
     if normalised:
         R /= np.maximum(R.sum(1, keepdims=True), 1)
-    assert np.allclose(relevance(tree, Y, 0, normalised).toarray(), R)
+    assert np.allclose((tree.shares if normalised else tree.counts)(Y, 0).toarray(), R)
 
 
 def test_points_over_clusters_keep_their_texts() -> None:

@@ -4,7 +4,7 @@ A recipe file is read without torch too, so it names this module lazily (core/la
 """
 
 from longtail.cascade.cascade import Cascade, tree_structure
-from longtail.cascade.coarse import as_matches, coarse_points, relevance
+from longtail.cascade.coarse import coarse_points
 from longtail.cascade.joins import LastJoin, ParentJoin, PathJoin, WalkJoin
 from longtail.cascade.near import Nearby, NearJoin
 from longtail.data.sparse import normalise_rows
@@ -76,7 +76,6 @@ __all__ = [
     "Tapped",
     "TransformerEncoder",
     "WalkJoin",
-    "as_matches",
     "centroids",
     "coarse_points",
     "depth_of",
@@ -84,7 +83,6 @@ __all__ = [
     "normalise_rows",
     "normalised",
     "pifa",
-    "relevance",
     "tree_structure",
     "unit",
     "walk",

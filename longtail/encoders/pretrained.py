@@ -28,14 +28,9 @@ def pretrained(files: Source, layers: int | None = None, dropout: float | None =
     `dropout` replaces all rates of its settings. The model takes word vectors (B, T, D) as `inputs_embeds`: its own
     table of them is removed, and so is the layer that some encoders put on the first token.
     """
-    check_encoder(files)
-    AutoConfig, AutoModel = classes()
-    try:
-        config = AutoConfig.from_pretrained(files.folder, local_files_only=True)
-    except Exception as error:  # the library can raise any exception
-        raise refused(files, error) from None
-    set_depth(config, layers)
+    config = config_of(files, layers)
     set_dropout(config, dropout)
+    _, AutoModel = classes()
     with quiet():
         try:
             model, found = AutoModel.from_pretrained(
@@ -56,7 +51,12 @@ def pretrained(files: Source, layers: int | None = None, dropout: float | None =
 
 def depth_of(source: str | Path | None, layers: int | None) -> int:
     """How many layers of an encoder (`encoder_files`) are kept: the first `layers`, or all."""
-    files = encoder_files(source, "the default encoder")
+    depth: int = getattr(config_of(encoder_files(source, "the default encoder"), layers), DEPTH)
+    return depth
+
+
+def config_of(files: Source, layers: int | None) -> Any:
+    """The library's settings of an encoder, cut to its first `layers` layers."""
     check_encoder(files)
     AutoConfig, _ = classes()
     try:
@@ -64,8 +64,7 @@ def depth_of(source: str | Path | None, layers: int | None) -> int:
     except Exception as error:  # the library can raise any exception
         raise refused(files, error) from None
     set_depth(config, layers)
-    depth: int = getattr(config, DEPTH)
-    return depth
+    return config
 
 
 def blank(settings: Mapping[str, Any]) -> Model:

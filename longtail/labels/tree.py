@@ -159,6 +159,12 @@ class LabelTree:
         """R^(t) (N, K_t), eq. 6: how many labels of a point are below a node; entries in the places of `targets`."""
         return self._summed(Y, self.nodes(t)[Y.indices], len(self.levels[t]) - 1)
 
+    def shares(self, Y: sp.csr_matrix, t: int) -> sp.csr_matrix:
+        """R̂^(t) (N, K_t), eq. 9: the same as shares of the point's labels, so that rows add up to 1."""
+        R = self.counts(Y, t)
+        R.data /= np.repeat(np.maximum(np.asarray(R.sum(1)).ravel(), 1), np.diff(R.indptr))
+        return R
+
     def check(self, L: int) -> None:
         """Raise an error unless the tree holds each of L labels once."""
         if len(self) != L or not np.array_equal(np.sort(self.order), np.arange(L)):

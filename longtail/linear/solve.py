@@ -52,6 +52,13 @@ class Groups(NamedTuple):
         return cls(columns.indptr.astype(np.int64), columns.indices.astype(np.int32), child_ptr)
 
 
+def as_matches(lists: NDArray[np.int32], G: int) -> sp.csr_matrix:
+    """Lists of parents (N, S), padded by −1, as a matrix (N, G) for `Groups.matched`."""
+    real = lists >= 0
+    ptr = np.append(0, np.cumsum(real.sum(1)))
+    return sp.csr_matrix((np.ones(int(ptr[-1]), bool), lists[real], ptr), (len(lists), G))
+
+
 def solve_level(
     features: Features,
     targets: Any,

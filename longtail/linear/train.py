@@ -16,7 +16,7 @@ from longtail.linear.checkpoint import Checkpoints
 from longtail.linear.features import Features
 from longtail.linear.parameters import ABOVE, LinearParameters
 from longtail.linear.ranker import BIAS, Ranker
-from longtail.linear.solve import Groups, solve_in_parts
+from longtail.linear.solve import Groups, as_matches, solve_in_parts
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,8 @@ def level_problem(
     if data.ignore is not None and t == len(tree.levels) - 1:  # an ignored label says nothing about its cluster
         ignore = tree.targets(data.ignore.astype(np.float32), t).tocsc()
     costs = None
-    if settings.costs == "counts":  # R̂^(t), eq. 9: rows of R^(t) add up to 1
-        R = tree.counts(data.Y, t)
-        R.data /= np.repeat(np.maximum(np.asarray(R.sum(1)).ravel(), 1), np.diff(R.indptr))
-        costs = R.tocsc().data
+    if settings.costs == "counts":
+        costs = tree.shares(data.Y, t).tocsc().data
     return Problem(*groups, targets.tocsc(), costs, ignore)
 
 
@@ -125,10 +123,8 @@ def with_matched(problem: Problem, data: Training, levels: list[PackedLevel], se
     found, _ = BeamSearch(features.width, levels).search(
         features.arrays, features.dense, bias=BIAS, beam=settings.beam, k=min(settings.beam, K), post=post
     )
-    shape, real = (features.points, K), found >= 0
-    matched = sp.csr_matrix((np.ones(real.sum(), bool), found[real], np.append(0, np.cumsum(real.sum(1)))), shape)
-    forced = sp.csc_matrix((np.ones(len(problem.rows), bool), problem.rows, problem.row_ptr), shape)
-    groups = Groups.matched(matched.tocsc() + forced, problem.child_ptr)
+    forced = sp.csc_matrix((np.ones(len(problem.rows), bool), problem.rows, problem.row_ptr), (features.points, K))
+    groups = Groups.matched(as_matches(found, K).tocsc() + forced, problem.child_ptr)
     return replace(problem, row_ptr=groups.row_ptr, rows=groups.rows)
 
 

@@ -19,7 +19,7 @@ from longtail.labels.tree import LabelTree, level_sizes
 from longtail.linear.features import Features
 from longtail.linear.parameters import LinearParameters
 from longtail.linear.rankers import Rankers
-from longtail.linear.solve import Groups, dense_weights, solve_level
+from longtail.linear.solve import Groups, as_matches, dense_weights, solve_level
 from longtail.linear.train import Training, train_ranker
 from longtail.train.schedule import Schedule
 
@@ -134,9 +134,10 @@ class XRTransformer(UnitRecipe):
     def matches(self, net: parts.Cascade, features: Features, t: int) -> Any:
         """The `matched` best nodes of level t for each training point (N, b), by a linear model on Φ_cat."""
         tree, data = net.known_tree().down_to(t), Training(features, net.targets_of(t))
-        above, last = self.ranker.solver(), self.ranker.solver(negatives="tfn+man")
-        ranker = train_ranker(data, tree, above, Run(seed=net.seed), last=last)
-        return ranker.search(features, min(self.matched, len(tree)), 2 * self.matched, "l3-hinge")[0]
+        beam = 2 * self.matched
+        last = self.ranker.solver(negatives="tfn+man", beam=beam)
+        ranker = train_ranker(data, tree, self.ranker.solver(), Run(seed=net.seed), last=last)
+        return ranker.search(features, min(self.matched, len(tree)), beam, "l3-hinge")[0]
 
     def solved(self, net: parts.Cascade, t: int, embeddings: Features, matched: Any) -> Any:
         """W^(t), biases (K_t, d + 1) of eq. 11; a node learns from points whose parent is true or matched."""
@@ -144,7 +145,7 @@ class XRTransformer(UnitRecipe):
         rows = Groups.everything(N, net.size(t))
         if matched is not None:
             true = net.targets_of(t - 1).astype(bool)
-            rows = Groups.matched(parts.as_matches(matched, true.shape[1]) + true, tree.child_ptr(t))
+            rows = Groups.matched(as_matches(matched, true.shape[1]) + true, tree.child_ptr(t))
         ignore = None if net.data.ignore is None else tree.all_of(net.data.ignore, t)
         costs, targets = self.relevance(net, t), tree.targets(net.data.Y, t).sorted_indices()
         settings = LinearParameters(C=self.ranker.C, C_negative=self.negative * self.ranker.C, prune=0.0)
@@ -154,7 +155,9 @@ class XRTransformer(UnitRecipe):
     def relevance(self, net: parts.Cascade, t: int) -> Any:
         """R^(t), or its shares R̂^(t) (N, K_t), nodes as the tree numbers them; None where costs are equal."""
         tree, Y = net.memo["labels"]
-        return None if self.costs == "equal" else parts.relevance(tree, Y, t, self.costs == "shares")
+        if self.costs == "equal":
+            return None
+        return (tree.shares if self.costs == "shares" else tree.counts)(Y, t).sorted_indices()
 
     def build(self, t: int, net: parts.Cascade, structure: parts.Structure) -> None:
         """(c) W^(t), trained on all nodes of the first level, and below it on the children of the listed ones."""
