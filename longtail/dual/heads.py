@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from longtail.encoders.dropout import Dropout
 from longtail.encoders.export import Exported
 
 Activation = Literal["tanh", "none"]
@@ -35,7 +36,7 @@ class Head(nn.Module):
         if self.linear is not None:
             nn.init.eye_(self.linear.weight)
             nn.init.zeros_(self.linear.bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """Features (B, D) → (B, d)."""

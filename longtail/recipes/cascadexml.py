@@ -42,6 +42,7 @@ class CascadeXML(WithBreadth, RankedRecipe):
     """
 
     name = "cascadexml"
+    version = 2
     title = "label resolutions from coarse to fine at rising depths of a transformer, trained together"
     paper = "CascadeXML, Kharbanda et al. 2022"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -29,7 +29,7 @@ class DePSL(MinedRecipe):
     """
 
     name = "depsl"
-    version = 4
+    version = 5
     title = "texts and label texts in one space, every true label in the batch counts"
     paper = "Kharbanda 2025, chapter 2"
     classifies: ClassVar[bool] = False

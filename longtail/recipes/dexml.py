@@ -29,6 +29,7 @@ class DEXML(DualRecipe):
     """
 
     name = "dexml"
+    version = 2
     title = "texts and label texts in one space, each true label against all others"
     paper = "DEXML, Gupta et al. 2024"
     classifies: ClassVar[bool] = False

@@ -28,6 +28,7 @@ class DPR(MinedRecipe):
     """
 
     name = "dpr"
+    version = 2
     title = "texts and label texts in one space, one true label against those of the batch"
     paper = "DPR, Karpukhin et al. 2020"
     classifies: ClassVar[bool] = False

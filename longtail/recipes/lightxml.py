@@ -33,6 +33,7 @@ class LightXML(WithBreadth, TransformerRecipe):
     """
 
     name = "lightxml"
+    version = 2
     title = "a transformer with clusters of labels that sample its negatives, all trained together"
     paper = "LightXML, Jiang et al. 2021"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -35,7 +35,7 @@ class NGAME(DualRecipe):
     """
 
     name = "ngame"
-    version = 5
+    version = 6
     title = "a dual encoder on batches of similar texts, then classifiers"
     paper = "NGAME, Dahiya et al. 2023"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -31,6 +31,7 @@ class Renee(DualRecipe):
     """
 
     name = "renee"
+    version = 2
     title = "an encoder and classifiers of all labels, trained end to end on all of them"
     paper = "Renee, Jain et al. 2023"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -33,7 +33,7 @@ class SiameseXML(MinedRecipe):
     """
 
     name = "siamesexml"
-    version = 4
+    version = 5
     title = "a Siamese network over bags of words, then classifiers near label texts"
     paper = "SiameseXML, Dahiya et al. 2021"
     presets: ClassVar[dict[str, dict[str, Any]]] = {"small": {**STATIC, "epochs": 10, "lr": 2e-3, "table_lr": 4e-3}}

@@ -30,7 +30,7 @@ class UniDEC(MinedRecipe):
     """
 
     name = "unidec"
-    version = 4
+    version = 5
     title = "texts, label texts and classifiers in one space, trained together"
     paper = "UniDEC, Kharbanda et al. 2024"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

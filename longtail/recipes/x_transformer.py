@@ -49,6 +49,7 @@ class XTransformer(UnitRecipe):
     """
 
     name = "x-transformer"
+    version = 2
     title = "a transformer that finds clusters of labels, and linear rankers on words and embedding within them"
     paper = "X-Transformer, Chang et al. 2020"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

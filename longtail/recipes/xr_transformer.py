@@ -58,6 +58,7 @@ class XRTransformer(UnitRecipe):
     """
 
     name = "xr-transformer"
+    version = 2
     title = "a transformer fine-tuned level by level of a label tree, then linear rankers on words and embedding"
     paper = "XR-Transformer, Zhang et al. 2021"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
