@@ -22,17 +22,22 @@ def _dual(title: str, name: str, steps: dict[str, int] = ENCODER_STEPS, **settin
     return Arm(title, System.of(name, settings, "small"), tuple(steps.items()))
 
 
-UNIDEC = _dual("UniDEC", "unidec")
-DE = _dual("UniDEC, DE alone", "unidec", share=0.0)
-CLF = _dual("UniDEC, CLF alone", "unidec", share=1.0)
-NOT_MINED = _dual("UniDEC without mined negatives", "unidec", negatives=0)
-WITH_BCE = _dual("UniDEC, CLF with BCE beside", "unidec", bce=1.0)
-ONLY_BCE = _dual("UniDEC, CLF with BCE alone", "unidec", table_loss="bce")
-MORE_POSITIVES = _dual("UniDEC, β = 6, η = 1", "unidec", positives=6, negatives=1)
-MORE_NEGATIVES = _dual("UniDEC, η = 6", "unidec", negatives=6)
-EXTRA = _dual("UniDEC, β_C = 6", "unidec", extra_positives=6)
-MEMORY = _dual("UniDEC with memory", "unidec", memory=True)
-FORGOTTEN = _dual("the same, memory left out", "unidec", memory=True, memory_share=1.0)
+def _unidec(title: str, **settings: Any) -> Arm:
+    """UniDEC with the encoder that the others have, of 256 dimensions."""
+    return _dual(title, "unidec", dimension=256, **settings)
+
+
+UNIDEC = _unidec("UniDEC")
+DE = _unidec("UniDEC, DE alone", share=0.0)
+CLF = _unidec("UniDEC, CLF alone", share=1.0)
+NOT_MINED = _unidec("UniDEC without mined negatives", negatives=0)
+WITH_BCE = _unidec("UniDEC, CLF with BCE beside", bce=1.0)
+ONLY_BCE = _unidec("UniDEC, CLF with BCE alone", table_loss="bce")
+MORE_POSITIVES = _unidec("UniDEC, β = 6, η = 1", positives=6, negatives=1)
+MORE_NEGATIVES = _unidec("UniDEC, η = 6", negatives=6)
+EXTRA = _unidec("UniDEC, β_C = 6", extra_positives=6)
+MEMORY = _unidec("UniDEC with memory", memory=True)
+FORGOTTEN = _unidec("the same, memory left out", memory=True, memory_share=1.0)
 
 DEPSL = _dual("DePSL", "depsl")
 SUPCON = _dual("SupConDE", "depsl", loss="supcon")
