@@ -44,6 +44,7 @@ EXTRAS = {
 LIGHT = {"train/fit.py", "train/network.py", "train/recipe.py", "train/settings.py", "train/validation.py"}  # no torch
 EXTRAS |= {"uvicorn", "ray", "datasets", "onnx", "onnxruntime", "huggingface_hub"}
 TORCH = {  # files of torch modules in layers that the core imports from; nothing of the core imports these
+    "encoders/attention.py",
     "encoders/bag.py",
     "encoders/dropout.py",
     "encoders/encoder.py",

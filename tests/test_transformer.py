@@ -18,6 +18,8 @@ from test_subwords import PIECES, number, tokenizer_file  # noqa: E402
 from longtail.core.errors import DataError, MissingExtraError, ParameterError  # noqa: E402
 from longtail.core.texts import Texts  # noqa: E402
 from longtail.encoders import transformer_onnx, transformer_served  # noqa: E402
+from longtail.encoders.attention import attention  # noqa: E402
+from longtail.encoders.dropout import dropped  # noqa: E402
 from longtail.encoders.export import Exported, served  # noqa: E402
 from longtail.encoders.sequence import Sequences  # noqa: E402
 from longtail.encoders.served import served_encoders  # noqa: E402
@@ -123,6 +125,53 @@ def test_dropout(folder: Path) -> None:
     assert torch.equal(trained(1, dropout=0.0), trained(2, dropout=0.0))
     rates = {m.p for m in TransformerEncoder.load(folder, dropout=0.4).modules() if isinstance(m, torch.nn.Dropout)}
     assert rates == {0.4}
+
+
+def test_training_drops_attention_without_the_slow_numbers_of_torch(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = TransformerEncoder.load(folder, chunk=20, dropout=0.3)
+    words = Sequences.of(some_words())
+
+    def refuse(*given: Any, **named: Any) -> None:
+        raise AssertionError("torch's own dropout")
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", refuse)
+    monkeypatch.setattr(torch.nn.functional, "dropout", refuse)
+    encoder.train()(words)["text"].sum().backward()
+    with pytest.raises(AssertionError, match="torch's own"):  # without dropout torch's attention is the fastest
+        encoder.eval()(words)
+
+
+@pytest.mark.parametrize("mask", ["none", "boolean", "added"])
+def test_attention_is_the_literal_formula(mask: str) -> None:
+    b, h, T, d, rate = 2, 3, 5, 4, 0.25
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(b, h, T, d) for _ in range(3))
+    read = torch.arange(T) < torch.tensor([T, 3])[:, None]  # (b, T): pads come last
+    least = torch.finfo(torch.float32).min
+    given = {"none": None, "boolean": read[:, None, None, :], "added": (~read[:, None, None, :]).float() * least}[mask]
+    torch.manual_seed(7)
+    found, _ = attention(SimpleNamespace(is_causal=False), query, key, value, given, dropout=rate, scaling=0.5)
+    torch.manual_seed(7)
+    kept = dropped(torch.ones(b, h, T, T), rate)  # 0, or 1 / (1 − rate)
+    assert 0 < (kept == 0).float().mean() < 0.6
+    for text in range(b):
+        length = T if mask == "none" else int(read[text].sum())
+        for head in range(h):
+            for place in range(T):
+                powers = [float((0.5 * query[text, head, place] @ key[text, head, t]).exp()) for t in range(length)]
+                shares = [power / sum(powers) * float(kept[text, head, place, t]) for t, power in enumerate(powers)]
+                expected = sum(share * value[text, head, t] for t, share in enumerate(shares))
+                assert torch.allclose(found[text, place, head], torch.as_tensor(expected), atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_leaves_the_rest_to_torch(causal: bool) -> None:
+    query, key, value = (torch.randn(1, 2, 4, 8) for _ in range(3))
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
+    found, _ = attention(SimpleNamespace(is_causal=causal), query, key, value, None)
+    assert torch.allclose(found, expected.transpose(1, 2), atol=1e-6)
 
 
 def test_checkpointing_repeats_the_same_dropout(folder: Path) -> None:

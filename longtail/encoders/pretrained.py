@@ -15,6 +15,8 @@ import orjson
 from torch import Tensor, nn
 
 from longtail.core.errors import DataError, MissingExtraError, ParameterError
+from longtail.encoders.attention import attend_by
+from longtail.encoders.dropout import use_fast_dropout
 from longtail.encoders.source import Source, check_encoder, encoder_files
 
 Model = Any  # a module of the library transformers
@@ -25,8 +27,9 @@ NOT_KEPT = {"_name_or_path", "transformers_version", "architectures", "id2label"
 def pretrained(files: Source, layers: int | None = None, dropout: float | None = None) -> tuple[Model, Tensor]:
     """The first `layers` layers of an encoder (None: all), and its word vectors (V, D).
 
-    `dropout` replaces all rates of its settings. The model takes word vectors (B, T, D) as `inputs_embeds`: its own
-    table of them is removed, and so is the layer that some encoders put on the first token.
+    `dropout` replaces all rates of its settings; on a CPU it is drawn faster than torch does. The model takes word
+    vectors (B, T, D) as `inputs_embeds`: its own table of them is removed, and so is the layer that some encoders put
+    on the first token.
     """
     config = config_of(files, layers)
     set_dropout(config, dropout)
@@ -46,7 +49,10 @@ def pretrained(files: Source, layers: int | None = None, dropout: float | None =
     if "inputs_embeds" not in inspect.signature(model.forward).parameters or config.is_encoder_decoder:
         fix = "choose an encoder such as BERT, RoBERTa, DistilBERT or MPNet"
         raise DataError("longtail cannot use models of this type", where=files.folder, found=config.model_type, fix=fix)
-    return bare(model), table.weight.detach().float()
+    model = bare(model)
+    use_fast_dropout(model)
+    attend_by(model)
+    return model, table.weight.detach().float()
 
 
 def depth_of(source: str | Path | None, layers: int | None) -> int:
