@@ -60,6 +60,14 @@ class Recipe(Parameters):
         """
         return frozenset()
 
+    def settings_of_last_stage(self) -> frozenset[str]:
+        """Settings that only the last stage of a training reads, such as rankers on features of a trained network.
+
+        Trainings that differ in nothing else share what comes before: a checkpoint of one continues the other, and the
+        bench trains the network once.
+        """
+        return frozenset()
+
     @classmethod
     def model_class(cls) -> type[Model]:
         """The class of the models this recipe trains; it opens a saved one."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from longtail.core.errors import DataError, StoreError
@@ -17,11 +18,12 @@ from longtail.evidence.process import How, execute
 from longtail.evidence.results import Results
 from longtail.evidence.trials import System, Trial, trials_of
 from longtail.store import disk
-from longtail.store.cache import cache_folder
+from longtail.store.cache import cache_folder, forget
 from longtail.store.lock import locked
 
 log = logging.getLogger("longtail")
 LOCKS = "bench-locks"  # in the cache: a run in progress is locked, so that a second bench takes another one
+CHECKPOINTS = "bench-runs"  # in the cache: checkpoints of networks, until their runs are recorded
 PAUSE = 0.5  # seconds between two checks of a run that another bench is making
 
 
@@ -73,21 +75,31 @@ class Bench:
         began, total, done, wait = time.monotonic(), len(open_), 0, False
         while open_:
             busy = []
-            for group in sharing(open_):
-                with claimed(group[0].training.id, wait) as ours:
+            for group in grouped(open_, lambda trial: trial.network.id):
+                with claimed(group[0].network.id, wait) as ours:
                     if not ours:
                         busy += group
                         continue
                     left = [trial for trial in group if wanted(trial)]  # another bench may have made some meanwhile
-                    for number, trial in enumerate(left, done + len(group) - len(left) + 1):
-                        log.info("run %d of %d%s: %s", number, total, time_left(began, done, total), trial)
-                    records = execute(left, self.corpora.place(name), self.how) if left else []
-                    for trial, record in zip(left, records, strict=True):
-                        take(trial, record)
-                    done += len(group)
+                    done += len(group) - len(left)
+                    folder = checkpoints_of(group[0])
+                    for runs in grouped(left, lambda trial: trial.training.id):
+                        for number, trial in enumerate(runs, done + 1):
+                            log.info("run %d of %d%s: %s", number, total, time_left(began, done, total), trial)
+                        records = execute(runs, self.corpora.place(name), self.how, folder)
+                        for trial, record in zip(runs, records, strict=True):
+                            take(trial, record)
+                        done += len(runs)
+                    if not any(self.unfinished(trial) for trial in group):
+                        forget(folder)
             if busy and not wait:
                 log.info("waiting for %d run(s) that another bench is making", len(busy))
             open_, wait = busy, True
+
+    def unfinished(self, trial: Trial) -> bool:
+        """Whether a run was stopped before its end, so that its checkpoint may still be asked for."""
+        record = self.results.of(trial.corpus).run.get(trial.id)
+        return record is not None and record["status"] in ("killed", "timed-out")
 
     def _record(self, trial: Trial, record: dict[str, Any]) -> None:
         self.results.add(trial.corpus, record)
@@ -102,12 +114,21 @@ class Bench:
             self.results.add(trial.corpus, record)
 
 
-def sharing(trials: Sequence[Trial]) -> list[list[Trial]]:
-    """Runs grouped by their training: what differs only in settings that act afterwards is trained once."""
+def grouped(trials: Sequence[Trial], shared: Callable[[Trial], str]) -> list[list[Trial]]:
+    """Runs in groups that have the id of something `shared` in common, in the order of their first runs.
+
+    What differs only in settings that act after training is trained once, in one process (`Trial.training`). Trainings
+    that differ only in their last stage share a network: the second finds it in the checkpoints (`Trial.network`).
+    """
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
-        groups.setdefault(trial.training.id, []).append(trial)
+        groups.setdefault(shared(trial), []).append(trial)
     return list(groups.values())
+
+
+def checkpoints_of(trial: Trial) -> Path:
+    """Where the checkpoints of a run lie until it is recorded, so that one that was interrupted goes on there."""
+    return cache_folder() / CHECKPOINTS / trial.network.id
 
 
 @contextmanager

@@ -71,9 +71,11 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
             "the corpus has changed since the bench started", where=corpus.name, fix="start the bench again"
         )
     was_read = time.perf_counter()
-    run = Run(seed=job["seed"], threads=job["threads"])
-    model = recipe(job["recipe"], **job["settings"]).fit(replace(corpus, test=None), run)
-    trained = time.perf_counter()
+    run, made = Run(seed=job["seed"], threads=job["threads"]), recipe(job["recipe"], **job["settings"])
+    if job["checkpoints"] is not None and "resume" in made.supports:
+        run = replace(run, folder=Path(job["checkpoints"]), resume=True)
+    model = made.fit(replace(corpus, test=None), run)
+    trained = time.perf_counter() + model.about.get("seconds_before", 0.0)  # of processes that were interrupted
     seconds = {"read": round(was_read - began, 3), "train": round(trained - was_read, 3)}
     return {"status": "done", "runs": [measured(model, corpus, run, job, seconds) for run in job["runs"]]}
 

@@ -33,10 +33,11 @@ class How:
     started: Callable[[int], None] | None = None  # called with the id of each process
 
 
-def execute(trials: Sequence[Trial], place: Path, how: How) -> list[dict[str, Any]]:
+def execute(trials: Sequence[Trial], place: Path, how: How, checkpoints: Path | None = None) -> list[dict[str, Any]]:
     """Make runs that share one training (`Trial.training`): a line for the results of each.
 
-    There are lines whether the training succeeded, failed, was killed or took too long.
+    A network continues from its checkpoint in the folder `checkpoints`, and leaves its last one there. There are lines
+    whether the training succeeded, failed, was killed or took too long.
     """
     began, training = time.perf_counter(), trials[0].training
     with tempfile.TemporaryDirectory(prefix="longtail-bench-") as folder:
@@ -49,6 +50,7 @@ def execute(trials: Sequence[Trial], place: Path, how: How) -> list[dict[str, An
             "seed": training.seed,
             "threads": how.threads,
             "place": str(place.absolute()),
+            "checkpoints": None if checkpoints is None else str(checkpoints.absolute()),
             "options": dict(how.options),
             "out": str(out),
         }

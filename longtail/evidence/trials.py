@@ -105,6 +105,16 @@ class Trial:
         return Trial.of(self.corpus, self.digest, replace(self.system, settings=kept), self.seed) if late else self
 
     @property
+    def network(self) -> Trial:
+        """The training without the settings of its last stage: trainings that have it in common can share a network."""
+        own = self.training
+        late = own.system.made().settings_of_last_stage()
+        kept = tuple((key, value) for key, value in own.system.settings if key not in late)
+        if len(kept) == len(own.system.settings):
+            return own
+        return Trial.of(self.corpus, self.digest, replace(own.system, settings=kept), self.seed)
+
+    @property
     def name(self) -> str:
         """The recipe and what differs from its defaults, for display."""
         return name_of(self.system.recipe, dict(self.changed))

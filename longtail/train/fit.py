@@ -54,7 +54,7 @@ def fit(recipe: TrainedRecipe, corpus: Corpus, run: Run) -> Model:
         "corpus": {"name": corpus.name, "digest": corpus.digest, "labels": corpus.labels.digest()},
         "trained_on": [part.digest_of_points() for part in (corpus.train, *on_dev)],
         "seed": run.seed,
-        "seconds": round(time.monotonic() - began, 3),
+        "seconds": round(time.monotonic() - began + model.about.get("seconds_before", 0.0), 3),
     }
     return model
 
