@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from longtail._native import get_threads, set_threads
 from longtail.augment import Augmentation, augment
-from longtail.core.errors import DataError
+from longtail.core.errors import DataError, StoreError
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.run import Run, is_first
@@ -40,6 +40,8 @@ def fit(recipe: TrainedRecipe, corpus: Corpus, run: Run) -> Model:
     """Train `recipe` on `corpus.train`; the model knows in `about` how it was made and how good it is."""
     recipe.check_corpus(corpus)
     recipe.check_run(run)
+    if run.folder is not None and run.folder.is_symlink():
+        raise StoreError(f"{run.folder}: is a symbolic link; checkpoints are not written through one: delete it")
     if run.folder is not None and not run.resume and is_first():
         forget(run.folder)  # checkpoints of an earlier training
     began = time.monotonic()
