@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from longtail._native import get_threads, set_threads
+from longtail._native import native_threads
 from longtail.augment import Augmentation, augment
 from longtail.core.errors import DataError, StoreError
 from longtail.core.labels import Labels
@@ -187,14 +185,3 @@ def with_clock(run: Run) -> Run:
 def recipe_of(model: Model) -> TrainedRecipe:
     """The recipe that trained a model, with nothing left open."""
     return cast("TrainedRecipe", model.recipe)
-
-
-@contextmanager
-def native_threads(threads: int) -> Iterator[None]:
-    """Use this many threads in the C++ kernels within the block."""
-    before = get_threads()
-    set_threads(threads)
-    try:
-        yield
-    finally:
-        set_threads(before)
