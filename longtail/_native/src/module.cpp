@@ -26,6 +26,7 @@ int threads() {
 void bind_bootstrap(nb::module_&);
 void bind_beam(nb::module_&);
 void bind_candidates(nb::module_&);
+void bind_check_level(nb::module_&);
 void bind_dense(nb::module_&);
 void bind_graph(nb::module_&);
 void bind_json_lines(nb::module_&);
@@ -66,6 +67,7 @@ NB_MODULE(_kernels, m) {
     bind_bootstrap(m);
     bind_beam(m);
     bind_candidates(m);
+    bind_check_level(m);
     bind_dense(m);
     bind_graph(m);
     bind_json_lines(m);
