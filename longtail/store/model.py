@@ -7,13 +7,13 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import orjson
 from numpy.typing import NDArray
 
 from longtail.core.decision import Decision
-from longtail.core.errors import DataError, ParameterError, StoreError, shorten
+from longtail.core.errors import DataError, PackageError, ParameterError, StoreError, shorten
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.recipe import Recipe, recipes
@@ -26,6 +26,7 @@ log = logging.getLogger("longtail")
 
 MANIFEST = "model.json"
 KIND = "longtail-model"
+PACKAGE = "package"  # the package that offers the recipe, if it is none of ours
 LABELS = "labels"  # arrays whose name starts with this belong to the label space
 DECISION = "decision"  # and these to the model's calibration and cut-off
 
@@ -83,6 +84,8 @@ class StoredModel(Model):
             "about": self.about,
             "meta": meta,
         }
+        if offer := recipes.offer(self.recipe.name):
+            manifest[PACKAGE] = {"name": offer.package, "version": offer.version}
         if self.decision is not None:
             decision_arrays, manifest[DECISION] = self.decision.state()
             arrays = arrays | {f"{DECISION}.{name}": array for name, array in decision_arrays.items()}
@@ -167,17 +170,56 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 
 def _recipe(path: Path, manifest: dict[str, Any]) -> Recipe:
     """Return the recipe that a manifest names, with its settings."""
-    name, writer = manifest["recipe"], manifest["longtail"]
-    if name not in list(recipes):
+    name, writer = manifest["recipe"], f"longtail {manifest['longtail']}"
+    package = _package(path, manifest)
+    if package is not None:
+        writer = f"{package[0]} {package[1]}"
+        check_package(path, name, *package)
+    elif name not in recipes:
         raise StoreError(
-            f"{path}: was made by the recipe {name!r} of longtail {writer}, which this longtail does not know "
+            f"{path}: was made by the recipe {name!r} of {writer}, which this longtail does not know "
             f"(known: {', '.join(sorted(recipes)) or 'none'}); use that version, or train again"
         )
     try:
         renamed = recipes[name].renamed
         return recipes[name].of(**{renamed.get(key, key): value for key, value in manifest["settings"].items()})
+    except PackageError as error:
+        raise StoreError(f"{path}: was made by the recipe {name!r} of {writer}: {error}") from error
     except (ParameterError, TypeError) as error:
         raise StoreError(
-            f"{path}: its settings, written by longtail {writer}, are not valid in this version: {error} "
+            f"{path}: its settings, written by {writer}, are not valid in this version: {error} "
             "Use that version, or train again"
         ) from error
+
+
+def _package(path: Path, manifest: dict[str, Any]) -> tuple[str, str] | None:
+    """Return name and version of the package whose recipe made a model; None for a recipe of ours."""
+    found = manifest.get(PACKAGE)
+    if found is None:
+        return None
+    made_by = (found.get("name"), found.get("version")) if isinstance(found, dict) else (None, None)
+    if not all(isinstance(part, str) for part in made_by):
+        raise StoreError(f"{path}: {PACKAGE!r} is {shorten(found)}; it is damaged: train the model again")
+    return cast(tuple[str, str], made_by)
+
+
+def check_package(path: Path, name: str, package: str, version: str) -> None:
+    """Refuse a model of another package's recipe if that package does not offer it here."""
+    made = f"{path}: was made by the recipe {name!r} of the package {shorten(package)}, version {shorten(version)}"
+    if name in recipes.own:
+        raise StoreError(f"{made}, but here {name!r} is a recipe of longtail itself; use the longtail that made it")
+    try:
+        offer = recipes.offer(name)
+    except PackageError as error:
+        raise StoreError(f"{made}: {error}") from error
+    if offer is None and name in recipes:  # lent: it is being developed
+        return
+    if offer is None:
+        raise StoreError(
+            f"{made}, which is not installed here, or not with this recipe. Install it: "
+            f"pip install {shorten(f'{package}=={version}')}"
+        )
+    if offer.package != package:
+        raise StoreError(
+            f"{made}, but here {name!r} is a recipe of the package {offer}. Install the first in place of the second"
+        )
