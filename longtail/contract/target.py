@@ -25,8 +25,9 @@ def found(target: str) -> Iterator[type[Recipe]]:
     if target in recipes:
         yield recipes[target]
         return
-    place, _, attribute = target.rpartition(":") if target.rpartition(":")[2].isidentifier() else (target, "", "")
-    place, attribute = (place, attribute) if place else (target, "")
+    place, colon, attribute = target.rpartition(":")
+    if not colon or not attribute.isidentifier():  # a path may have a colon too
+        place, attribute = target, ""
     recipe = recipe_in(module_of(place), attribute, target)
     with recipes.lend(recipe.name, recipe):
         yield recipe
@@ -61,12 +62,12 @@ def module_in(path: Path) -> ModuleType:
     if not path.is_file():
         raise ParameterError(f"{path}: there is no such file")
     name = path.stem
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path.absolute())
     if spec is None or spec.loader is None:
         raise ParameterError(f"{path}: is not a Python module")
     module = importlib.util.module_from_spec(spec)
-    if name in sys.modules:
-        raise ParameterError(f"{path}: a module {name!r} is already in use; rename the file, or give module:Class")
+    if name in sys.modules and getattr(sys.modules[name], "__file__", None) != module.__file__:
+        raise ParameterError(f"{path}: another module {name!r} is in use; rename the file, or give module:Class")
     folder = str(path.parent.absolute())
     if folder not in sys.path:
         sys.path.append(folder)
