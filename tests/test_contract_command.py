@@ -116,7 +116,8 @@ def test_a_recipe_is_found_in_a_module_a_class_or_a_file(tmp_path: Path, capsys:
     )
     (tmp_path / "two.py").write_text(two)
     check = ["--only", "it_reloads_to_identical_predictions", "it_respects_k[3]"]
-    for target in ("my_package.recipe", "my_package.recipe:WordOdds", EXAMPLE / "word_odds.py"):
+    shutil.copy(EXAMPLE / "word_odds.py", tmp_path / "file.py")
+    for target in ("my_package.recipe", "my_package.recipe:WordOdds", "file.py", tmp_path / "file.py"):
         found = contract(capsys, target, *check)
         assert found["recipe"] == "word-odds" and found["counts"] == {"passed": 2, "failed": 0, "not applicable": 0}
     assert contract(capsys, "two:Two", "--only", "it_respects_k")["recipe"] == "two"

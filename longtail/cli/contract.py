@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import tempfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +42,8 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find the recipe, run the checks over it, show what became of each."""
+    from tempfile import TemporaryDirectory
+
     from longtail.contract.subject import Subject
     from longtail.contract.suite import chosen
     from longtail.contract.target import found
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.recipe is None:
         raise ParameterError("say which recipe to check: longtail contract RECIPE (`longtail recipes` lists them)")
-    with found(args.recipe) as recipe, tempfile.TemporaryDirectory(prefix="longtail-contract-") as folder:
+    with found(args.recipe) as recipe, TemporaryDirectory(prefix="longtail-contract-") as folder:
         subject = Subject(recipe, Path(folder), parse_settings(args.set), args.preset)
         subject.fully()  # refuse wrong settings before any check
         quieten(args)
@@ -71,6 +71,8 @@ def quieten(args: argparse.Namespace) -> None:
 
 def show(subject: Any, cases: list[Any], args: argparse.Namespace) -> int:
     """Run the cases and show each result when it is there; returns the exit code."""
+    from dataclasses import asdict
+
     from longtail.cli.show import dump
     from longtail.contract.suite import run as run_cases
 

@@ -25,7 +25,8 @@ def calibration_gives_probabilities_in_the_same_order(subject: Subject, method: 
     require(np.array_equal(plain.indices, probabilities.indices), "probabilities must be in the order of the scores")
     require_same(plain, calibrated.predict_scores(texts, 5), "scores without and beneath a calibration")
     values = probabilities.scores
-    require(((values >= 0) & (values <= 1)).all(), f"probabilities must be from 0 to 1; the highest is {values.max()}")
+    extremes = f"{values.min():.6g} to {values.max():.6g}"
+    require(((values >= 0) & (values <= 1)).all(), f"probabilities must be from 0 to 1; they are {extremes}")
     require((np.diff(values, axis=1) <= 0).all(), "the probabilities of a row must not rise")
     require(np.array_equal(calibrated.predict(texts, 2).scores, values[:, :2]), "probabilities must not depend on k")
     kind = calibrated.predict([], 3).kind
