@@ -1,6 +1,7 @@
 """`longtail contract`: finds a recipe by name, module, class or file, and its checks see what is wrong with one."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -206,6 +207,30 @@ def test_presets_and_settings_of_the_contract(tmp_path: Path, capsys: Capture) -
     assert used("with_presets.py") == {f"{learns} 0.2", f"{brief} 0.3"}
     assert used("with_presets.py", "--set", "smoothing=0.4") == {f"{learns} 0.4", f"{brief} 0.4"}
     assert used("with_presets.py", "--preset", "contract-brief") == {f"{learns} 0.3", f"{brief} 0.3"}
+
+
+@pytest.mark.parametrize(("given", "used"), [([], 3), (["--threads", "2"], 2)])
+def test_trainings_have_the_threads_that_are_given(
+    given: list[str], used: int, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LONGTAIL_THREADS", "3")
+    source = (EXAMPLE / "word_odds.py").read_text()
+    start = "    def train(self, data, labels, run, validation=None):\n"
+    (tmp_path / "told.py").write_text(source.replace(start, f'{start}        print("threads", run.threads)\n'))
+    assert main(["contract", "told.py", "--only", "it_learns", *given]) == 0
+    assert {line for line in capsys.readouterr().out.splitlines() if "threads" in line} == {f"threads {used}"}
+    assert os.environ["LONGTAIL_THREADS"] == "3"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_lines_reach_a_file_although_the_bar_is_on_a_terminal(tmp_path: Path) -> None:
+    terminal, end = os.openpty()
+    command = [sys.executable, "-m", "longtail", "contract", "popular", "--only", "it_respects_k"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=end, text=True, cwd=tmp_path, timeout=120)
+    os.close(end)
+    os.close(terminal)
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["passed"] * 4 + ["popular:"]
 
 
 def test_checks_that_do_not_apply_say_why(tmp_path: Path, capsys: Capture) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +63,24 @@ def run(args: argparse.Namespace) -> int:
         subject = Subject(recipe, Path(folder), parse_settings(args.set), args.preset)
         subject.fully()  # refuse wrong settings before any check
         quieten(args)
-        with without_cache():
+        with without_cache(), default_threads(args.threads):
             return show(subject, cases, args)
+
+
+@contextmanager
+def default_threads(count: int | None) -> Iterator[None]:
+    """Use this many threads where a training is not told how many, which is how the checks train."""
+    from longtail._native.threads import VARIABLE
+
+    before = os.environ.get(VARIABLE)
+    try:
+        if count is not None:
+            os.environ[VARIABLE] = str(count)
+        yield
+    finally:
+        if count is not None:
+            os.environ.pop(VARIABLE)
+            os.environ |= {} if before is None else {VARIABLE: before}
 
 
 def quieten(args: argparse.Namespace) -> None:
@@ -76,12 +96,14 @@ def show(subject: Any, cases: list[Any], args: argparse.Namespace) -> int:
     from longtail.cli.show import dump
     from longtail.contract.suite import run as run_cases
 
-    outcomes = []
+    outcomes, out = [], sys.stdout
     for outcome in run_cases(subject, cases, progress(args)):
         outcomes.append(outcome)
         if not args.json:
             reason = f": {outcome.reason}" if outcome.reason else ""
-            print(f"{outcome.result:{WIDTH}} {outcome.check}{reason}", flush=True)  # noqa: T201
+            # an open bar catches what is printed, to show it above itself: right on a terminal, but not for a file
+            place = sys.stdout if out.isatty() else out
+            print(f"{outcome.result:{WIDTH}} {outcome.check}{reason}", file=place, flush=True)
     counts = {result: 0 for result in ("passed", "failed", "not applicable")}
     for outcome in outcomes:
         counts[outcome.result] += 1
