@@ -123,6 +123,8 @@ def test_a_recipe_is_found_in_a_module_a_class_or_a_file(tmp_path: Path, capsys:
         assert found["recipe"] == "word-odds" and found["counts"] == {"passed": 2, "failed": 0, "not applicable": 0}
     assert contract(capsys, "two:Two", "--only", "it_respects_k")["recipe"] == "two"
     assert "word-odds" not in recipes  # only during its contract
+    found = contract(capsys, "longtail.recipes.popular", "--only", "it_respects_k[3]")
+    assert found["recipe"] == "popular" and found["counts"]["passed"] == 1
     assert "found two:One, two:Two" in error_of(capsys, 2, "contract", "two")
     assert "there is no Tow. Did you mean 'Two'?" in error_of(capsys, 2, "contract", "two:Tow")
 

@@ -6,12 +6,12 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from longtail.core.errors import ParameterError, UnsupportedError, nearest
+from longtail.core.errors import PackageError, ParameterError, UnsupportedError, nearest
 from longtail.core.recipe import Recipe, problem_of, recipes
 
 
@@ -29,8 +29,16 @@ def found(target: str) -> Iterator[type[Recipe]]:
     if not colon or not attribute.isidentifier():  # a path may have a colon too
         place, attribute = target, ""
     recipe = recipe_in(module_of(place), attribute, target)
-    with recipes.lend(recipe.name, recipe):
+    with nullcontext() if is_registered(recipe) else recipes.lend(recipe.name, recipe):
         yield recipe
+
+
+def is_registered(recipe: type[Recipe]) -> bool:
+    """Whether the class is the recipe of its name already, of ours or of an installed package."""
+    try:
+        return recipe.name in recipes and recipes[recipe.name] is recipe
+    except PackageError:  # what has the name does not work
+        return False
 
 
 def module_of(place: str) -> ModuleType:
