@@ -1,8 +1,11 @@
 """Small installed packages that offer recipes: a module, and a `.dist-info` as pip would leave it."""
 
+import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
+
+from longtail.core.recipe import recipes
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "own-recipe"
 
@@ -25,3 +28,11 @@ def install(folder: Path, package: str, version: str, offers: Mapping[str, str],
     for module, source in modules.items():
         (folder / f"{module}.py").write_text(HEAD + textwrap.dedent(source))
     return folder
+
+
+def forget(folder: Path, loaded: set[str]) -> None:
+    """Forget the modules below a folder that are not in `loaded`, and the packages that were installed there."""
+    for name in set(sys.modules) - loaded:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
+            del sys.modules[name]
+    recipes.offers(again=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from corpora import topic_corpus, write_corpus
-from packages import EXAMPLE, HEAD, install
+from packages import EXAMPLE, HEAD, forget, install
 
 import longtail.recipes  # noqa: F401  # registers the recipes
 from longtail.cli.main import main
@@ -44,10 +44,7 @@ def _modules_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.chdir(tmp_path)
     yield
     monkeypatch.undo()
-    for name in set(sys.modules) - loaded:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
-            del sys.modules[name]
-    recipes.offers(again=True)
+    forget(tmp_path, loaded)
 
 
 @pytest.fixture

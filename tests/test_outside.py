@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from corpora import topic_corpus, write_corpus
-from packages import HEAD, install
+from packages import HEAD, forget, install
 
 import longtail
 import longtail.recipes
@@ -46,10 +46,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
 
     yield installed
     monkeypatch.undo()
-    for name in set(sys.modules) - loaded:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
-            del sys.modules[name]
-    recipes.offers(again=True)
+    forget(folder, loaded)
 
 
 @pytest.fixture
@@ -76,10 +73,20 @@ def test_a_recipe_of_another_package_is_one_like_ours(tmp_path: Path) -> None:
     assert "mine" in recipes and "mine" in list(recipes) and "mine" not in recipes.own
     model = longtail.load(saved(tmp_path / "m"))
     assert model.recipe == longtail.recipe("mine", weight=1.0) and model.recipe.title == "a baseline of my own"
+    assert longtail.fit(["boat", "pawn", "boat"], [["a"], ["b"], ["a"]], "mine").predict(["x"], 1).keys() == [["a"]]
     with pytest.raises(ParameterError, match="has no parameter 'weigth'. Did you mean 'weight'"):
         longtail.recipe("mine", weigth=2)
     with pytest.raises(ParameterError, match="unknown recipe 'mime'. Did you mean 'mine'"):
         longtail.recipe("mime")
+
+
+@pytest.mark.usefixtures("mine")
+def test_scikit_learn_knows_it() -> None:
+    sklearn = pytest.importorskip("longtail.sklearn")
+    tagger = sklearn.LongtailClassifier("mine", weight=2).fit(["boat", "pawn", "boat"], [["a"], ["b"], ["a"]])
+    assert tagger.model_.recipe.name == "mine" and tagger.model_.recipe.weight == 2
+    with pytest.raises(ParameterError, match="has no parameter 'weigth'"):
+        tagger.set_params(weigth=1)
 
 
 def test_nothing_is_imported_before_it_is_named(mine: Path, tmp_path: Path) -> None:

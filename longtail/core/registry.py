@@ -47,7 +47,8 @@ class Registry(Mapping[str, T], Generic[T]):
         Names of ours are left out, with a warning that names both packages.
         """
         if self._offers is None or again:
-            importlib.invalidate_caches()
+            if again:
+                importlib.invalidate_caches()
             self._offers, self._loaded = {}, {}
             for offer in offers_of(self.group) if self.group is not None else []:
                 if offer.name in self._places:
