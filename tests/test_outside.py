@@ -219,7 +219,7 @@ def test_a_saved_model_names_its_package(mine: Path, tmp_path: Path, capsys: pyt
     recipes.offers(again=True)
     for words in (["predict", tmp_path / "m", "boat"], ["evaluate", tmp_path / "m", "debian-related"]):
         message = error_of(capsys, 1, *words)
-        assert "the recipe 'mine' of the package 'my-package', version '1.2', which is not installed here" in message
+        assert "the recipe 'mine' of the package 'my-package 1.2', which is not installed here" in message
         assert "pip install 'my-package==1.2'" in message
     assert main(["info", str(tmp_path / "m")]) == 0
 

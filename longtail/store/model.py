@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import orjson
 from numpy.typing import NDArray
@@ -20,13 +20,13 @@ from longtail.core.recipe import Recipe, recipes
 from longtail.store.cache import forget
 from longtail.store.folder import RUN, check_place, open_folder, save_folder, size_of, sweep_folder
 from longtail.store.manifest import plain, read_manifest
+from longtail.store.package import PACKAGE, package_of
 from longtail.store.parts import pack_labels, unpack_labels
 
 log = logging.getLogger("longtail")
 
 MANIFEST = "model.json"
 KIND = "longtail-model"
-PACKAGE = "package"  # the package that offers the recipe, if it is none of ours
 LABELS = "labels"  # arrays whose name starts with this belong to the label space
 DECISION = "decision"  # and these to the model's calibration and cut-off
 
@@ -84,7 +84,7 @@ class StoredModel(Model):
             "about": self.about,
             "meta": meta,
         }
-        if offer := recipes.offer(self.recipe.name):
+        if offer := recipes.offer(self.recipe.name):  # the recipe of another package
             manifest[PACKAGE] = {"name": offer.package, "version": offer.version}
         if self.decision is not None:
             decision_arrays, manifest[DECISION] = self.decision.state()
@@ -171,10 +171,10 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 def _recipe(path: Path, manifest: dict[str, Any]) -> Recipe:
     """Return the recipe that a manifest names, with its settings."""
     name, writer = manifest["recipe"], f"longtail {manifest['longtail']}"
-    package = _package(path, manifest)
+    package = package_of(path, manifest)
     if package is not None:
-        writer = f"{package[0]} {package[1]}"
-        check_package(path, name, *package)
+        writer = str(package)
+        package.check(path, name)
     elif name not in recipes:
         raise StoreError(
             f"{path}: was made by the recipe {name!r} of {writer}, which this longtail does not know "
@@ -190,36 +190,3 @@ def _recipe(path: Path, manifest: dict[str, Any]) -> Recipe:
             f"{path}: its settings, written by {writer}, are not valid in this version: {error} "
             "Use that version, or train again"
         ) from error
-
-
-def _package(path: Path, manifest: dict[str, Any]) -> tuple[str, str] | None:
-    """Return name and version of the package whose recipe made a model; None for a recipe of ours."""
-    found = manifest.get(PACKAGE)
-    if found is None:
-        return None
-    made_by = (found.get("name"), found.get("version")) if isinstance(found, dict) else (None, None)
-    if not all(isinstance(part, str) for part in made_by):
-        raise StoreError(f"{path}: {PACKAGE!r} is {shorten(found)}; it is damaged: train the model again")
-    return cast(tuple[str, str], made_by)
-
-
-def check_package(path: Path, name: str, package: str, version: str) -> None:
-    """Refuse a model of another package's recipe if that package does not offer it here."""
-    made = f"{path}: was made by the recipe {name!r} of the package {shorten(package)}, version {shorten(version)}"
-    if name in recipes.own:
-        raise StoreError(f"{made}, but here {name!r} is a recipe of longtail itself; use the longtail that made it")
-    try:
-        offer = recipes.offer(name)
-    except PackageError as error:
-        raise StoreError(f"{made}: {error}") from error
-    if offer is None and name in recipes:  # lent: it is being developed
-        return
-    if offer is None:
-        raise StoreError(
-            f"{made}, which is not installed here, or not with this recipe. Install it: "
-            f"pip install {shorten(f'{package}=={version}')}"
-        )
-    if offer.package != package:
-        raise StoreError(
-            f"{made}, but here {name!r} is a recipe of the package {offer}. Install the first in place of the second"
-        )
