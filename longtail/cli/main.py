@@ -33,6 +33,7 @@ COMMANDS = (
     "encoders",
     "info",
     "recipes",
+    "contract",
     "convert",
     "bench",
     "reproduce",

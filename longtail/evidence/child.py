@@ -64,6 +64,8 @@ def end_with_parent() -> None:
 def measure(job: dict[str, Any]) -> dict[str, Any]:
     """Read, train once, then predict and score for each of the runs; returns the figures for their lines."""
     set_threads(job["threads"])
+    if job["folder"] is not None and job["folder"] not in sys.path:  # of a recipe that another package offers
+        sys.path.append(job["folder"])
     began = time.perf_counter()
     corpus = read(job["place"], **job["options"])
     if corpus.digest != job["digest"]:

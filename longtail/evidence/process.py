@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from longtail.core.recipe import recipes
 from longtail.evidence.machine import machine, peak_bytes, versions
 from longtail.evidence.trials import Trial
 
@@ -40,12 +41,14 @@ def execute(trials: Sequence[Trial], place: Path, how: How, checkpoints: Path | 
     whether the training succeeded, failed, was killed or took too long.
     """
     began, training = time.perf_counter(), trials[0].training
+    offer = recipes.offer(training.system.recipe)
     with tempfile.TemporaryDirectory(prefix="longtail-bench-") as folder:
         out, stderr = Path(folder) / "outcome.json", Path(folder) / "stderr"
         job = {
             "runs": [{"id": trial.id, "settings": trial.after_training} for trial in trials],
             "digest": training.digest,
             "recipe": training.system.recipe,
+            "folder": None if offer is None else offer.folder,
             "settings": training.system.given,
             "seed": training.seed,
             "threads": how.threads,
@@ -59,7 +62,7 @@ def execute(trials: Sequence[Trial], place: Path, how: How, checkpoints: Path | 
         outcome["error"] = without_places(outcome["error"])
     wall = {"wall": round(time.perf_counter() - began, 3)}
     finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    made = {"versions": versions(), "machine": machine(how.threads), "finished": finished}
+    made = {"versions": versions(offer), "machine": machine(how.threads), "finished": finished}
     each = outcome.pop("runs", [{}] * len(trials))  # none if the process did not get so far
     return [
         trial.record() | outcome | own | made | {"seconds": own.get("seconds", {}) | wall}
