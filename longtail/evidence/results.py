@@ -1,8 +1,9 @@
 """The results: an append-only file of JSON lines for each corpus, small enough for a repository.
 
-A line is one of four kinds: "run" (a training and its figures, or how it failed), "comparison" (the differences
-between two systems with their paired intervals), "intervals" (the figures of one system with theirs) and "premise"
-(which share of the co-labels that Gandalf gives label texts is true, see `augment.premise`).
+A line is one of five kinds: "run" (a training and its figures, or how it failed), "comparison" (the differences
+between two systems with their paired intervals), "intervals" (the figures of one system with theirs), "premise" (which
+share of the co-labels that Gandalf gives label texts is true, see `augment.premise`) and "peer" (a training of another
+project and its figures).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ HAVE: dict[str, dict[str, type]] = {  # the kinds, and the fields that a line of
     "comparison": {"id": str, "rows": dict},
     "intervals": {"id": str, "rows": dict},
     "premise": {"id": str, "corpus": dict, "texts": int, "given": int, "true": int, "known": int},
+    "peer": {"id": str, "corpus": dict, "peer": str, "system": str, "seconds": dict, "scores": dict},
 }
 
 
@@ -32,6 +34,7 @@ class Recorded:
     comparison: dict[str, dict[str, Any]] = field(default_factory=dict)
     intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
     premise: dict[str, dict[str, Any]] = field(default_factory=dict)  # the id is the digest of the corpus
+    peer: dict[str, dict[str, Any]] = field(default_factory=dict)
     digest: str | None = None  # of the corpus, from the last run
 
     def add(self, record: Mapping[str, Any]) -> None:
