@@ -32,3 +32,24 @@ def ticks(high: float, about: int = 5) -> list[float]:
 def decades(high: float) -> float:
     """The exponent of 10 at which a logarithmic axis from 1 ends: a little above `high`, and above 10¹."""
     return max(math.log10(max(high, 1)) * 1.02, 1.02)
+
+
+def ticks_between(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers at even steps from at most `low` to at least `high`, about `about` of them."""
+    spread = (high - low) or 1.0
+    step = ticks(spread, about)[1]
+    first = math.floor(low / step + 1e-9)
+    return [round(i * step, 10) for i in range(first, math.ceil(high / step - 1e-9) + 1)]
+
+
+def duration(seconds: float) -> str:
+    """A time for people: `0.4 s`, `45 s`, `5.3 min`, `2 h`."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size * (1 if seconds % size == 0 else 1.495):
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 9.95 else f"{seconds:.0f} s"
+
+
+def memory(megabytes: float) -> str:
+    """An amount of memory for people: `311 MB`, `2.3 GB`."""
+    return f"{megabytes:,.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"

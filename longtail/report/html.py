@@ -10,9 +10,9 @@ from html import escape
 
 # Colours and font, for light and dark mode
 LIGHT = {"ink": "#1c1d21", "soft": "#62656e", "rule": "#d9dbe0", "grid": "#ebecef", "paper": "#ffffff"}
-LIGHT |= {"c0": "#2f5d8c", "c1": "#d08c2e", "c2": "#8fa9bf"}
+LIGHT |= {"c0": "#2f5d8c", "c1": "#d08c2e", "c2": "#8fa9bf", "c3": "#3f8f63", "c4": "#b8323a", "c5": "#8554a0"}
 DARK = {"ink": "#e6e7ea", "soft": "#9da1ab", "rule": "#3b3e46", "grid": "#2b2d33", "paper": "#17181b"}
-DARK |= {"c0": "#7fb0e0", "c1": "#e2a957", "c2": "#56697c"}
+DARK |= {"c0": "#7fb0e0", "c1": "#e2a957", "c2": "#56697c", "c3": "#6cc08f", "c4": "#ef7078", "c5": "#c39ada"}
 SANS = '"Source Sans 3", "Helvetica Neue", "Segoe UI", Roboto, Arial, sans-serif'
 IN_THE_DARK = "@media (prefers-color-scheme: dark)"
 

@@ -15,6 +15,14 @@ from longtail.report.figures import decades, percent, ticks
 
 WIDTH, HEIGHT = 440, 290
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 44
+# What a picture in a file of its own has of the style sheet of pages
+STYLE = """
+svg { background: var(--paper); font-family: var(--sans); }
+svg text { fill: var(--soft); font-size: 11px; } svg .title { fill: var(--ink); font-size: 12px; text-anchor: middle; }
+svg .x { text-anchor: middle; } svg .y { text-anchor: end; } svg .axis { fill: none; stroke: var(--soft); }
+svg .grid { stroke: var(--grid); } svg .line-0, svg .line-1, svg .line-2 { fill: none; stroke-width: 2; }
+svg .line-0 { stroke: var(--c0); } svg .line-1 { stroke: var(--c1); } svg .line-2 { stroke: var(--c2); }
+"""
 
 
 def svg_scatter(x: Sequence[int], y: Sequence[int], titles: tuple[str, str], label: str) -> str:
