@@ -64,12 +64,17 @@ def rewrite(bench: Bench, places: Sequence[Path]) -> None:
 
 def choose_lines(bench: Bench) -> list[str]:
     """The table of what to choose when."""
+    return choose_table(choose_groups(bench), CORPORA)
+
+
+def choose_groups(bench: Bench) -> list[tuple[str, list[dict[str, Measured]]]]:
+    """What one needs, and for each choice what is recorded on each corpus; other projects come last."""
     groups = [(need.says, [_on_all(bench, need.family, choice) for choice in need.choices]) for need in NEEDS]
     peers: dict[str, dict[str, Measured]] = {}
     for corpus in CORPORA:
         for found in of_peers(bench, corpus):
             peers.setdefault(found.title, {})[corpus] = found
-    return choose_table([*groups, ("Other projects, on the same parts", list(peers.values()))], CORPORA)
+    return [*groups, ("Other projects, on the same parts", list(peers.values()))]
 
 
 def _on_all(bench: Bench, family: str, choice: Choice) -> dict[str, Measured]:

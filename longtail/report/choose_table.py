@@ -16,7 +16,12 @@ PAIRS = (("P@1", "P@5"), ("PSP@1", "PSP@5"))
 
 
 def choose_table(groups: Groups, corpora: Sequence[str]) -> list[str]:
-    """The lines of the table. The best figure of each column is bold; a row without figures is left out."""
+    """The lines of the table."""
+    return table(*choose_rows(groups, corpora))
+
+
+def choose_rows(groups: Groups, corpora: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows. The best figure of each column is bold; a row without figures is left out."""
     columns = ["recipe"]
     for corpus in corpora:
         columns += [f"{corpus}: P@1 / 5", "PSP@1 / 5", "train, memory"]
@@ -26,7 +31,7 @@ def choose_table(groups: Groups, corpora: Sequence[str]) -> list[str]:
         own = [row_of(member, corpora, best) for member in members if member]
         if own:
             rows += [[f"**{says}**", *[""] * (len(columns) - 1)], *own]
-    return table(columns, rows)
+    return columns, rows
 
 
 def best_of(groups: Groups, corpora: Sequence[str]) -> Iterator[tuple[str, str, float]]:

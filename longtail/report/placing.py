@@ -62,14 +62,15 @@ def place_names(
     """
     field = Field(dots, [Box(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in dots], lines)
     options = [list(candidates(dot, name, frame)) for dot, name in zip(dots, names, strict=True)]
-    chosen = {i: own[0] for i, own in enumerate(options)}
+    alone = [[cost(place, i, field) for place in own] for i, own in enumerate(options)]
     placed: dict[int, Place] = {}
     for _ in range(ROUNDS):
-        for i in sorted(chosen, key=lambda i: (-crowd(dots, i), i)):
+        for i in sorted(range(len(dots)), key=lambda i: (-crowd(dots, i), i)):
             others = {j: place for j, place in placed.items() if j != i}
-            costs = [cost(place, i, others, field) for place in options[i]]
+            pairs = zip(options[i], alone[i], strict=True)
+            costs = [own + cost_beside(place, i, others, field) for place, own in pairs]
             placed[i] = options[i][costs.index(min(costs))]
-    return [placed[i] for i in chosen]
+    return [placed[i] for i in range(len(dots))]
 
 
 def candidates(dot: tuple[float, float], name: str, frame: Box) -> Iterator[Place]:
@@ -100,16 +101,23 @@ def crowd(dots: Sequence[tuple[float, float]], i: int) -> float:
     return sum(1 / (10 + math.dist(dots[i], other)) for j, other in enumerate(dots) if j != i)
 
 
-def cost(place: Place, i: int, others: Mapping[int, Place], field: Field) -> float:
-    """What speaks against a place for name number i, given the places of the others."""
+def cost(place: Place, i: int, field: Field) -> float:
+    """What speaks against a place for name number i: its distance, and the dots and lines that are in the way."""
     total = place.distance + 40 * sum(place.box.overlap(square) for square in field.squares)
+    leader = (field.dots[i], place.box.nearest(*field.dots[i]))
+    total += 25 * sum(crosses(leader, square) for j, square in enumerate(field.squares) if j != i)
+    return total + 10 * sum(crosses(line, place.box) for line in field.lines)
+
+
+def cost_beside(place: Place, i: int, others: Mapping[int, Place], field: Field) -> float:
+    """What speaks against a place for name number i, given the places of others."""
+    total = 0.0
     leader = (field.dots[i], place.box.nearest(*field.dots[i]))
     for j, other in others.items():
         total += 40 * place.box.overlap(other.box)
         total += 60 * crosses(leader, other.box)
         total += 60 * crosses((field.dots[j], other.box.nearest(*field.dots[j])), place.box)
-    total += 25 * sum(crosses(leader, square) for j, square in enumerate(field.squares) if j != i)
-    return total + 10 * sum(crosses(line, place.box) for line in field.lines)
+    return total
 
 
 def crosses(line: Line, box: Box) -> bool:

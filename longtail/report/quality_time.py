@@ -30,6 +30,7 @@ svg .leader { stroke: var(--soft); stroke-width: .6; opacity: .7; }
 svg .front { fill: none; stroke: var(--soft); stroke-width: 1.2; stroke-dasharray: 3 3; opacity: .8; }
 svg .family-0 { fill: var(--c4); } svg .family-1 { fill: var(--c0); } svg .family-2 { fill: var(--c1); }
 svg .family-3 { fill: var(--c3); } svg .family-4 { fill: var(--c5); }
+svg.mark { display: inline-block; width: .9em; height: .9em; vertical-align: -.1em; margin-left: .8em; }
 svg .family-5 { fill: var(--paper); stroke: var(--soft); stroke-width: 1.4; }
 """
 
@@ -149,6 +150,15 @@ def key(families: Sequence[str], x: float, y: float) -> str:
         )
         x += 34 + 5.7 * len(family)
     return "".join(parts)
+
+
+def key_html(families: Sequence[str]) -> str:
+    """The same for a page."""
+    told = []
+    for family in (family for family in FAMILIES if family in families):
+        mark = f'<path class="family-{FAMILIES.index(family)}" d="{MARKS[family]}"/>'
+        told.append(f'<svg class="mark" viewBox="-7 -7 14 14">{mark}</svg> {escape(family)}')
+    return " ".join(told)
 
 
 def picture(charts: Sequence[tuple[str, Sequence[tuple[str, Sequence[Dot]]]]]) -> str:
