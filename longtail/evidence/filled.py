@@ -49,7 +49,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Filled:
-    """A paper's table with its panels: first those that were measured here, the paper's corpora before ours."""
+    """A paper's table with its panels: what was measured, on the paper's corpora first; then the paper's other corpora."""
 
     table: PaperTable
     panels: tuple[Panel, ...]
@@ -67,7 +67,8 @@ def fill(bench: Bench, table: PaperTable, seeds: Sequence[int] = SEEDS) -> Fille
         here = measured_block(bench, table, corpus, seeds)
         if here is not None:
             measured.append(_panel([here, Block(like, "elsewhere", table.printed(like))]))
-    return Filled(table, (*measured, *alone))
+    shown = {block.corpus for panel in measured for block in panel.blocks}
+    return Filled(table, (*measured, *(panel for panel in alone if panel.blocks[0].corpus not in shown)))
 
 
 def _panel(blocks: list[Block]) -> Panel:

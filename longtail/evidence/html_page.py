@@ -68,7 +68,8 @@ def bins_of(groups: Sequence[Sequence[Outcome]]) -> tuple[str, str, str, list[st
                 figures.append(bin_chart(f"{before.title} on {outcome.corpus}", series))
     remark = (
         "Five bins of labels with about as many training examples each, from head to tail, and what they contribute to "
-        "P@5, with Gandalf and without it (claim G12; thesis, Figure 1.3)."
+        "P@5, with Gandalf and without it (claim G12; thesis, Figure 1.3). The last bars are those labels of the fifth "
+        "bin that have no training example."
     )
     return "bins", "By label frequency", remark, figures
 

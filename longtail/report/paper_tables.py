@@ -22,12 +22,15 @@ COSTS = ("train h", "peak GB")  # figures of which the lowest is the best
 STYLE = """
 table.paper { font-size: .86rem; } .paper th, .paper td { padding-left: .75rem; }
 .paper th:first-child, .paper td:first-child { padding-left: 0; min-width: 9rem;
-  max-width: 21rem; }
+  max-width: 21rem; position: sticky; left: 0; background: var(--paper); }
 .paper thead tr:first-child th { border-bottom: 0; text-align: left; white-space: nowrap; }
 .paper thead tr:first-child th span, .paper td span { display: block; font-weight: 400; color: var(--soft);
   font-size: .8rem; } .paper td span { font-size: .74rem; line-height: 1.25; overflow-wrap: anywhere; }
 .paper .of-paper { color: var(--soft); } .paper .edge { border-left: 1px solid var(--rule); padding-left: .9rem; }
-.paper td.edge, .paper th.edge { padding-left: .9rem; } .paper tr.of-paper td { color: var(--soft); }
+.paper .last { padding-right: .9rem; } .paper td.edge, .paper th.edge { padding-left: .9rem; }
+.paper tr.of-paper td { color: var(--soft); }
+@media (max-width: 34rem) { .paper td:first-child { min-width: 7rem; max-width: 8rem; }
+  .paper td span { display: none; }  .paper.turned td span { display: block; } }
 details { margin: .6rem 0; } summary { cursor: pointer; color: var(--soft); }
 section > .wide, details > .wide { margin: .9rem 0 1.2rem; }
 """
@@ -127,7 +130,8 @@ def _titled(title: str, system: str) -> str:
 
 
 def _classes(block: Block, column: int) -> str:
-    return ("edge" if column == 0 else "") + _soft(block)
+    at_edge = {0: "edge", len(block.figures[0]) - 1: "last"}
+    return at_edge.get(column, "") + _soft(block)
 
 
 def _soft(block: Block) -> str:

@@ -35,7 +35,7 @@ def bin_chart(title: str, series: Sequence[tuple[str, SystemRuns]]) -> str:
 
 def span(row: Mapping[str, int]) -> str:
     """How many training examples the labels of a bin have."""
-    return f"{row['fewest']:,}" if row["fewest"] == row["most"] else f"{row['fewest']:,}–{row['most']:,}"
+    return "0 alone" if row["most"] == 0 else f"{row['fewest']:,}–{row['most']:,}"
 
 
 def share_chart(corpus: str, metric: str, lines: Sequence[tuple[str, Sequence[tuple[float, float]]]]) -> str:

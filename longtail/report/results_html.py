@@ -28,11 +28,14 @@ nav {{ margin: 1.2rem 0 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; }}
 .verdict {{ white-space: nowrap; }} .yes {{ color: var(--c3); font-weight: 600; }}
 .no {{ color: var(--c4); font-weight: 600; }} .open {{ color: var(--ink); }} .none {{ color: var(--soft); }}
 .words td, .words th {{ text-align: left; white-space: normal; padding-left: 1rem; }}
-.words td:first-child {{ padding-left: 0; }}
+.words tr > :first-child {{ padding-left: 0; }}
 .choose {{ font-size: .84rem; }} .choose th, .choose td {{ padding-left: .8rem; }}
+.choose tr > :first-child {{ padding-left: 0; position: sticky; left: 0; background: var(--paper); }}
 .choose .need td {{ font-weight: 600; padding-top: .7rem; }} p {{ max-width: 46rem; }}
 .pairs figure svg {{ max-width: 40rem; }}
 {quality_time.STYLE}{paper_tables.STYLE}
+@media (max-width: 34rem) {{ .verdicts tr > :nth-child(3), .verdicts tr > :nth-child(4) {{ display: none; }}
+  .verdicts tr > :nth-child(2) {{ min-width: 9.5rem; }} }}
 @media print {{ details > *:not(summary) {{ display: block; }} nav {{ display: none; }} h3 {{ break-after: avoid; }} }}
 """
 
@@ -60,7 +63,7 @@ def results_html(page: ResultsPage) -> str:
         '<p class="soft">Figures are percentages on test parts, averaged over seeds. All arms of all claims, with '
         'differences and intervals, are in <a href="results.md">results.md</a>.</p>',
         "<nav>" + "".join(f'<a href="#{id}">{escape(heading)}</a>' for id, heading in links) + "</nav>",
-        _section("verdicts", "Verdicts", [_verdicts(page.verdicts)]),
+        _section("verdicts", "Verdicts", [_verdicts(page.verdicts), f'<p class="soft">{PAPERS}</p>']),
         _section("choose", "What to choose when", [*_dots(page), _choose(page.choose)]),
         *(
             _section(id, heading, [f"<p>{remark}</p>", f'<div class="pairs">{"".join(figures)}</div>'])
@@ -77,6 +80,12 @@ def _section(id: str, heading: str, parts: Iterable[str]) -> str:
     return f'<section id="{id}"><h2>{escape(heading)}</h2>\n' + "\n".join(parts) + "\n</section>"
 
 
+PAPERS = (
+    "000, 001: Gandalf, Kharbanda et al. 2024, and Kharbanda’s thesis, 2024; 002: CascadeXML, Kharbanda et al. 2022; "
+    "003: XR-Transformer, Zhang et al. 2021; 004: UniDEC, Kharbanda et al. 2024; T: table, F: figure."
+)
+
+
 def verdict(words: str) -> str:
     """A verdict with its sign, in its colour."""
     kind, sign = SIGNS.get(words, ("none", ""))
@@ -90,7 +99,7 @@ def _verdicts(rows: Rows) -> str:
         words = "".join(f"<td>{escape(cell)}</td>" for cell in cells[:3])
         decided = "".join(f"<td>{verdict(cell)}</td>" for cell in cells[3:])
         lines.append(f'<tr id="{escape(id)}"><td>{escape(id)}</td>{words}{decided}</tr>')
-    return html.grid("words", [f"<tr>{head}</tr>"], lines)
+    return html.grid("words verdicts", [f"<tr>{head}</tr>"], lines)
 
 
 def _dots(page: ResultsPage) -> list[str]:
