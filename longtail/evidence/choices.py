@@ -141,9 +141,12 @@ def measured(bench: Bench, choice: Choice, family: str, corpus: str) -> Measured
 
 def recorded_pool(bench: Bench, choice: Choice, corpus: str) -> SystemRuns | None:
     """The runs of the first of its systems that is recorded."""
+    digest = bench.results.of(corpus).digest
+    if digest is None:
+        return None
     for system in systems_on(choice, corpus):
         try:
-            trials = trials_of(corpus, str(bench.results.of(corpus).digest), [system], SEEDS)
+            trials = trials_of(corpus, digest, [system], SEEDS)
         except LongtailError:  # a value or a package that is not there
             continue
         if pools := pools_of(bench, trials):

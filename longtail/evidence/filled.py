@@ -49,7 +49,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Filled:
-    """A paper's table with its panels: what was measured, on the paper's corpora first; then the paper's other corpora."""
+    """A paper's table with its panels: first what was measured, on the paper's corpora and on ours, then the rest."""
 
     table: PaperTable
     panels: tuple[Panel, ...]
@@ -83,6 +83,8 @@ def any_of(figures: Sequence[float | None]) -> bool:
 
 def measured_block(bench: Bench, table: PaperTable, corpus: str, seeds: Sequence[int]) -> Block | None:
     """What is recorded for the rows of a table on a corpus; None if nothing is."""
+    if bench.results.of(corpus).digest is None:
+        return None
     pools = [pool_of_row(bench, table, row, corpus, seeds) for row in range(len(table.rows))]
     if not any(pools):
         return None

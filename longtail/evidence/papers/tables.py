@@ -33,5 +33,5 @@ def split_ids(ids: Sequence[str], claims: Sequence[str]) -> tuple[list[str], lis
             own.append(id)
         else:
             names = [*claims, *(table.id for table in TABLES), *(table.id.partition("-")[2] for table in TABLES)]
-            raise ParameterError(f"there is no claim and no table {id!r}.{nearest(id.upper(), names)}")
+            raise ParameterError(f"there is no claim {id!r} and no table.{nearest(id.upper(), names)}")
     return own, tables
