@@ -35,11 +35,11 @@ def decades(high: float) -> float:
 
 
 def ticks_between(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers at even steps from at most `low` to at least `high`, about `about` of them."""
-    spread = (high - low) or 1.0
-    step = ticks(spread, about)[1]
+    """Round numbers at even steps from at most `low` to at least `high`, about `about` of them and at least two."""
+    step = ticks((high - low) or 1.0, about)[1]
     first = math.floor(low / step + 1e-9)
-    return [round(i * step, 10) for i in range(first, math.ceil(high / step - 1e-9) + 1)]
+    last = max(math.ceil(high / step - 1e-9), first + 1)
+    return [round(i * step, 10) for i in range(first, last + 1)]
 
 
 def duration(seconds: float) -> str:
@@ -47,6 +47,8 @@ def duration(seconds: float) -> str:
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size * (1 if seconds % size == 0 else 1.495):
             return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    if seconds < 0.05:
+        return "< 0.1 s"
     return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 9.95 else f"{seconds:.0f} s"
 
 
