@@ -119,7 +119,8 @@ def test_a_papers_corpus_on_disk_fills_the_papers_table(data: Path, capsys: Capt
         assert found[title][:3] == [f"{scores[recipe][f'P@{k}']:.2f}" for k in (1, 3, 5)]
         assert found[title][3] == paper  # the paper's figures on the same corpus stand beside
     assert found["DiSMEC"] == ["–", "–", "–", "83.21", "70.39", "58.73"]
-    assert ">Eurlex-4K<span>measured here, seed 0</span>" in page
+    assert ">Eurlex-4K<span>measured here, 40 test points, seed 0</span>" in page
+    assert ">Eurlex-4K<span>the paper’s figures, 3,865 test points</span>" in page
     assert out_of(capsys, *asked, "--dry-run").count("recorded (done)") == 2
     again = out_of(capsys, "reproduce", "--from-results", "--page", "again/results.md")
     assert "again/results.md" in again

@@ -77,9 +77,10 @@ def rows_of(table: Any, block: Any, printed: list[list[float | None]] | None) ->
     """The rows of a filled table as text."""
     from longtail.report.paper_tables import shown
 
+    decimals = table.decimals(block.corpus) if printed else 2
     for i, row in enumerate(table.rows):
         cells = []
         for j, metric in enumerate(table.metrics):
-            paper = "" if printed is None else f" ({shown(printed[i][j], metric)})"
+            paper = "" if printed is None else f" ({shown(printed[i][j], metric, decimals)})"
             cells.append(shown(block.figures[i][j], metric) + paper)
         yield [row.title, *cells]

@@ -10,7 +10,7 @@ from longtail.core.errors import LongtailError
 from longtail.core.recipe import recipes
 from longtail.evidence.bench import Bench
 from longtail.evidence.claim import SEEDS
-from longtail.evidence.papers.table import GIGABYTES, HOURS, RECALL, PaperTable
+from longtail.evidence.papers.table import GIGABYTES, HOURS, RECALL, TEST_POINTS, PaperTable
 from longtail.evidence.table import SystemRuns, pools_of
 from longtail.evidence.trials import System, Trial, trials_of
 
@@ -24,7 +24,8 @@ class Block:
 
     `kind`: measured here; the paper's figures on the same corpus; the paper's figures on another corpus than the one
     measured. `figures` has a value for each row and metric, None where there is none. `systems` says for each row what
-    was trained, and `seeds` with which seeds; both are empty for the paper's figures.
+    was trained, and `seeds` with which seeds; both are empty for the paper's figures. `points`: of the test part, for
+    the paper's figures where the paper says it.
     """
 
     corpus: str
@@ -32,6 +33,8 @@ class Block:
     figures: list[list[float | None]]
     systems: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
+    points: int | None = None
+    decimals: int = 2
 
 
 @dataclass(frozen=True)
@@ -60,15 +63,21 @@ def fill(bench: Bench, table: PaperTable, seeds: Sequence[int] = SEEDS) -> Fille
     measured: list[Panel] = []
     alone: list[Panel] = []
     for corpus in table.corpora:
-        paper = Block(corpus, "paper", table.printed(corpus))
+        paper = of_paper(table, corpus, "paper")
         here = measured_block(bench, table, corpus, seeds)
         (alone if here is None else measured).append(_panel([paper] if here is None else [here, paper]))
     for corpus, like in table.beside.items():
         here = measured_block(bench, table, corpus, seeds)
         if here is not None:
-            measured.append(_panel([here, Block(like, "elsewhere", table.printed(like))]))
+            measured.append(_panel([here, of_paper(table, like, "elsewhere")]))
     shown = {block.corpus for panel in measured for block in panel.blocks}
     return Filled(table, (*measured, *(panel for panel in alone if panel.blocks[0].corpus not in shown)))
+
+
+def of_paper(table: PaperTable, corpus: str, kind: Kind) -> Block:
+    """The paper's figures on one of its corpora."""
+    points, decimals = TEST_POINTS.get(corpus), table.decimals(corpus)
+    return Block(corpus, kind, table.printed(corpus), points=points, decimals=decimals)
 
 
 def _panel(blocks: list[Block]) -> Panel:
@@ -91,7 +100,9 @@ def measured_block(bench: Bench, table: PaperTable, corpus: str, seeds: Sequence
     empty: list[float | None] = [None] * len(table.metrics)
     figures = [[figure(pool, metric) for metric in table.metrics] if pool else empty for pool in pools]
     used = sorted({trial.seed for pool in pools if pool for trial in pool.trials})
-    return Block(corpus, "here", figures, tuple(str(p.trials[0].system) if p else "" for p in pools), tuple(used))
+    systems = tuple(str(pool.trials[0].system) if pool else "" for pool in pools)
+    points = next((pool.records[0].get("points") for pool in pools if pool), None)
+    return Block(corpus, "here", figures, systems, tuple(used), points)
 
 
 def pool_of_row(bench: Bench, table: PaperTable, row: int, corpus: str, seeds: Sequence[int]) -> SystemRuns | None:

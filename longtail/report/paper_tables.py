@@ -21,9 +21,9 @@ KINDS = {
 COSTS = ("train h", "peak GB")  # figures of which the lowest is the best
 STYLE = """
 table.paper { font-size: .86rem; } .paper th, .paper td { padding-left: .75rem; }
-.paper th:first-child, .paper td:first-child { padding-left: 0; min-width: 9rem;
+.paper th:first-child, .paper td:first-child { padding-left: 0; min-width: 9rem; padding-right: .8rem;
   max-width: 21rem; position: sticky; left: 0; background: var(--paper); }
-.paper thead tr:first-child th { border-bottom: 0; text-align: left; white-space: nowrap; }
+.paper thead tr:first-child th { border-bottom: 0; padding-right: .9rem; text-align: left; white-space: nowrap; }
 .paper thead tr:first-child th span, .paper td span { display: block; font-weight: 400; color: var(--soft);
   font-size: .8rem; } .paper td span { font-size: .74rem; line-height: 1.25; overflow-wrap: anywhere; }
 .paper .of-paper { color: var(--soft); } .paper .edge { border-left: 1px solid var(--rule); padding-left: .9rem; }
@@ -90,7 +90,7 @@ def _panel(table: PaperTable, rows: Sequence[int], blocks: Sequence[Block]) -> s
 
 def _cells(table: PaperTable, block: Block, row: int) -> Iterator[str]:
     for j, metric in enumerate(table.metrics):
-        text = shown(block.figures[row][j], metric)
+        text = shown(block.figures[row][j], metric, block.decimals)
         best = block.kind == "here" and block.figures[row][j] == best_of(block, j, metric) and text != "–"
         yield f'<td class="{_classes(block, j)}">{f"<b>{text}</b>" if best else text}</td>'
 
@@ -112,7 +112,9 @@ def _turned(table: PaperTable, blocks: Sequence[Block]) -> str:
     for block in blocks:
         values = block.figures[0] if single else [figures[0] for figures in block.figures]
         metrics = table.metrics if single else table.metrics * len(columns)
-        cells = "".join(f"<td>{shown(value, metric)}</td>" for value, metric in zip(values, metrics, strict=True))
+        cells = "".join(
+            f"<td>{shown(value, metric, block.decimals)}</td>" for value, metric in zip(values, metrics, strict=True)
+        )
         kind = ' class="of-paper"' if block.kind != "here" else ""
         lines.append(f"<tr{kind}><td>{_head(block)}</td>{cells}</tr>")
     title = "" if single else escape(table.metrics[0])
@@ -121,8 +123,12 @@ def _turned(table: PaperTable, blocks: Sequence[Block]) -> str:
 
 def _head(block: Block) -> str:
     """The name of a corpus, and whose figures these are."""
-    seeds = f", seed{'s' * (len(block.seeds) > 1)} {', '.join(map(str, block.seeds))}" if block.seeds else ""
-    return f"{escape(block.corpus)}<span>{KINDS[block.kind]}{seeds}</span>"
+    told = [KINDS[block.kind]]
+    if block.points is not None:
+        told.append(f"{block.points:,} test points")
+    if block.seeds:
+        told.append(f"seed{'s' * (len(block.seeds) > 1)} {', '.join(map(str, block.seeds))}")
+    return f"{escape(block.corpus)}<span>{', '.join(told)}</span>"
 
 
 def _titled(title: str, system: str) -> str:
@@ -138,8 +144,8 @@ def _soft(block: Block) -> str:
     return "" if block.kind == "here" else " of-paper"
 
 
-def shown(value: float | None, metric: str) -> str:
-    """A figure as text: two decimals, fewer for large costs."""
+def shown(value: float | None, metric: str, decimals: int = 2) -> str:
+    """A figure as text; costs without zeros at the end."""
     if value is None:
         return "–"
-    return f"{value:.0f}" if metric in COSTS and value >= 100 else f"{value:.2f}"
+    return f"{value:.2f}".rstrip("0").rstrip(".") if metric in COSTS else f"{value:.{decimals}f}"

@@ -13,6 +13,14 @@ P, PSP, C = (tuple(f"{family}@{k}" for k in (1, 3, 5)) for family in ("P", "PSP"
 ENDS = ("P@1", "P@5", "PSP@1", "PSP@5")
 HOURS, GIGABYTES = "train h", "peak GB"  # figures that are not metrics: from a run's seconds and memory
 RECALL = "recall "  # and a number: of the shortlist of a level, from coarse to fine
+TEST_POINTS = {  # of the papers' test parts, where they say it (003, Table 1): other splits go by the same names
+    "Eurlex-4K": 3865,
+    "Wiki10-31K": 6616,
+    "AmazonCat-13K": 306782,
+    "Wiki-500K": 769421,
+    "Amazon-670K": 153025,
+    "Amazon-3M": 742507,
+}
 OURS_ALONE = ("curve", "dimension", "breadth")  # settings of our arms that say how a run is watched, or shrink it
 
 
@@ -71,3 +79,9 @@ class PaperTable:
         """The paper's figures on one of its corpora, row by row."""
         lines = [line.split() for line in self.figures[corpus].splitlines() if line.strip()]
         return [[None if figure == "-" else float(figure) for figure in line] for line in lines]
+
+    def decimals(self, corpus: str) -> int:
+        """How many decimals the paper's figures on a corpus have, apart from hours and gigabytes."""
+        lines = [line.split() for line in self.figures[corpus].splitlines() if line.strip()]
+        figures = [f for line in lines for f, m in zip(line, self.metrics, strict=True) if m not in (HOURS, GIGABYTES)]
+        return max((len(figure.partition(".")[2]) for figure in figures), default=0)
