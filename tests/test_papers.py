@@ -20,6 +20,7 @@ from longtail.evidence.papers.tables import TABLES, split_ids, table_of
 from longtail.evidence.results import Results
 from longtail.evidence.table import SystemRuns
 from longtail.evidence.trials import Trial, trials_of
+from longtail.report.paper_tables import shown
 from longtail.store.lines import append_line
 
 Capture = pytest.CaptureFixture[str]
@@ -76,6 +77,13 @@ def test_a_table_is_whole(table: PaperTable) -> None:
                 system.made()
     assert set(table.beside) <= OURS and set(table.beside.values()) <= set(table.corpora)
     assert set(table.claims) <= {claim.id for claim in CLAIMS}
+
+
+def test_the_papers_figures_keep_their_decimals() -> None:
+    found = [table for table in (table_of("003-T4"), table_of("001-T1.3")) if table is not None]
+    assert [table.decimals(table.corpora[0]) for table in found] == [1, 2]
+    assert [shown(value, HOURS) for value in (147.6, 0.9, 128.0, 0.036)] == ["147.6", "0.9", "128", "0.04"]
+    assert [shown(value, "P@1", 1) for value in (87.1, None)] == ["87.1", "–"]
 
 
 def test_tables_are_found_by_id_and_by_number_alone() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 CHARACTER, LINE = 5.7, 11.0  # width and height of a character in the font that names are drawn in
 DISTANCES = (6.0, 12.0, 20.0, 30.0, 42.0, 56.0, 72.0, 90.0)  # from a dot to its name
 DIRECTIONS = 16
+NEAR = 3.0  # a name should be so much nearer to its own dot than to another one
 DOT = 4.5  # half the side of the square that a dot takes
+TRIED = 48  # of the places around a dot, those with the least in the way
 ROUNDS = 4  # of looking for a better place for each name, given the others
 
 
@@ -53,23 +56,25 @@ class Field:
     lines: Sequence[Line]
 
 
+@lru_cache(maxsize=64)
 def place_names(
-    dots: Sequence[tuple[float, float]], names: Sequence[str], frame: Box, lines: Sequence[Line] = ()
+    dots: tuple[tuple[float, float], ...], names: tuple[str, ...], frame: Box, lines: tuple[Line, ...] = ()
 ) -> list[Place]:
     """A place for the name of each dot, by the sum of small costs: distance, and what it covers or crosses.
 
     `lines` are drawn in the chart too. The same dots, names and lines always get the same places.
     """
     field = Field(dots, [Box(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in dots], lines)
-    options = [list(candidates(dot, name, frame)) for dot, name in zip(dots, names, strict=True)]
-    alone = [[cost(place, i, field) for place in own] for i, own in enumerate(options)]
+    options = []
+    for i, (dot, name) in enumerate(zip(dots, names, strict=True)):
+        own = [(cost(place, i, field), place) for place in candidates(dot, name, frame)]
+        options.append(sorted(own, key=lambda pair: pair[0])[:TRIED])
     placed: dict[int, Place] = {}
     for _ in range(ROUNDS):
         for i in sorted(range(len(dots)), key=lambda i: (-crowd(dots, i), i)):
             others = {j: place for j, place in placed.items() if j != i}
-            pairs = zip(options[i], alone[i], strict=True)
-            costs = [own + cost_beside(place, i, others, field) for place, own in pairs]
-            placed[i] = options[i][costs.index(min(costs))]
+            costs = [own + cost_beside(place, i, others, field) for own, place in options[i]]
+            placed[i] = options[i][costs.index(min(costs))][1]
     return [placed[i] for i in range(len(dots))]
 
 
@@ -102,10 +107,12 @@ def crowd(dots: Sequence[tuple[float, float]], i: int) -> float:
 
 
 def cost(place: Place, i: int, field: Field) -> float:
-    """What speaks against a place for name number i: its distance, and the dots and lines that are in the way."""
+    """What speaks against a place for name number i: its distance, and dots and lines in the way or as near."""
     total = place.distance + 40 * sum(place.box.overlap(square) for square in field.squares)
     leader = (field.dots[i], place.box.nearest(*field.dots[i]))
     total += 25 * sum(crosses(leader, square) for j, square in enumerate(field.squares) if j != i)
+    reach = place.distance + NEAR
+    total += 12 * sum(math.dist(place.box.nearest(*dot), dot) < reach for j, dot in enumerate(field.dots) if j != i)
     return total + 10 * sum(crosses(line, place.box) for line in field.lines)
 
 

@@ -58,7 +58,7 @@ def chart(dots: Sequence[Dot], metric: str, label: str) -> str:
     body.append(f'<path class="front" d="M{"L".join(f"{x:g} {y:g}" for x, y in corners)}"/>')
     places = [(axis.across(dot.seconds), axis.down(dot.value)) for dot in dots]
     frame = Box(LEFT + 2, TOP - 8, WIDTH - 2, HEIGHT - BOTTOM - 2)
-    named = place_names(places, [dot.name for dot in dots], frame, list(pairwise(corners)))
+    named = place_names(tuple(places), tuple(dot.name for dot in dots), frame, tuple(pairwise(corners)))
     body += [leader(at, place) for at, place in zip(places, named, strict=True)]
     body += [mark_of(dot, at) for dot, at in zip(dots, places, strict=True)]
     body += [name_of(dot, place) for dot, place in zip(dots, named, strict=True)]
