@@ -69,7 +69,7 @@ SELF = {arm.system.recipe: arm for arm in gandalf.SELF_TARGETS}
 NEEDS: tuple[Need, ...] = (
     Need("No choice to make: the default", "default", (_linear("auto"),)),
     Need(
-        "Seconds, no torch, texts of any length",
+        "Seconds to minutes, no torch, texts of any length",
         "linear",
         (
             *map(_linear, ("popular", "neighbours", "xr-linear")),
