@@ -36,7 +36,12 @@ nav {{ margin: 1.2rem 0 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; }}
 {quality_time.STYLE}{paper_tables.STYLE}
 @media (max-width: 34rem) {{ .verdicts tr > :nth-child(3), .verdicts tr > :nth-child(4) {{ display: none; }}
   .verdicts tr > :nth-child(2) {{ min-width: 9.5rem; }} }}
-@media print {{ details > *:not(summary) {{ display: block; }} nav {{ display: none; }} h3 {{ break-after: avoid; }} }}
+@page {{ margin: 1.3cm; }}
+@media print {{ html, body {{ font-size: 11px; }} nav {{ display: none; }} section {{ margin-top: 1.4rem; }}
+  .pairs {{ grid-template-columns: 1fr 1fr; gap: 1rem 1.5rem; margin-top: 1rem; }} .wide {{ overflow: visible; }}
+  table {{ break-inside: auto; }} tr {{ break-inside: avoid; }} h2, h3, h3 + p {{ break-after: avoid; }}
+  .paper th:first-child, .choose tr > :first-child {{ position: static; }} .verdict {{ white-space: normal; }}
+  .paper th, .paper td, .choose th, .choose td {{ padding-left: .5rem; }} }}
 """
 
 
