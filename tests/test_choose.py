@@ -20,7 +20,8 @@ from longtail.evidence.paired import comparison_id, intervals_id
 from longtail.evidence.prune import prune
 from longtail.evidence.results import Results
 from longtail.evidence.trials import System, Trial
-from longtail.report.figures import duration, ticks_between
+from longtail.report.choose_table import use_rows
+from longtail.report.figures import duration, instant, ticks_between
 from longtail.report.placing import CHARACTER, DOT, LINE, Box, crosses, place_names
 from longtail.report.quality_time import HEIGHT, WIDTH, Dot, chart, picture
 from longtail.store.lines import append_line
@@ -38,12 +39,12 @@ def trial_of(recipe: str, corpus: str = "debian-related", preset: str | None = N
     return Trial.of(corpus, "some digest", System.of(recipe, settings, preset), 0)
 
 
-def add(bench: Bench, trial: Trial, value: float, seconds: float = 10.0) -> dict[str, Any]:
-    """Record a run whose every score is `value`."""
+def add(bench: Bench, trial: Trial, value: float, seconds: float = 10.0, **more: Any) -> dict[str, Any]:
+    """Record a run whose every score is `value`, with `more` fields."""
     bins = {"k": 5, "bins": [{"name": f"bin {i}", "contribution": 1.0} for i in range(1, 6)]}
     scores = {f"{family}@{k}": value for family in ("P", "PSP", "C") for k in (1, 3, 5)}
     record = trial.record() | {"status": "done", "scores": scores, "by_frequency": bins, "points": 10}
-    record |= {"seconds": {"train": seconds}, "peak_mb": 1500.0, "machine": {"threads": 1}}
+    record |= {"seconds": {"train": seconds, "predict": 0.5}, "peak_mb": 1500.0, "machine": {"threads": 1}} | more
     append_line(bench.results.path(trial.corpus), record)
     return record
 
@@ -81,6 +82,17 @@ def test_the_table_shows_what_is_recorded_and_names_what_is_not(bench: Bench) ->
         f"longtail bench debian-related --data HERE --threads 1 --recipe {name} --seeds 0"
         for name in ("xr-linear", "parabel")
     }
+
+
+def test_what_models_cost_in_use_is_shown_where_it_is_recorded(bench: Bench) -> None:
+    assert use_rows(regions.choose_groups(bench), CORPORA)[1] == []
+    add(bench, trial_of("xr-linear"), 30.0, 4.25, p50_us=214.0, model_mb=1500.0)
+    add(bench, trial_of("parabel"), 40.0, 600.0)
+    columns, rows = use_rows(regions.choose_groups(bench), CORPORA)
+    assert columns[1:4] == ["debian-related: one text", "texts/s", "on disk"]
+    assert [row[:4] for row in rows] == [["`xr-linear`", "0.21 ms", "20", "1.5 GB"]]
+    assert any("4.2 s, 1.5 GB (0.21 ms)" in line for line in regions.choose_lines(bench))
+    assert [instant(value) for value in (85, 99.6, 1234, 12345)] == ["85 µs", "0.1 ms", "1.2 ms", "12 ms"]
 
 
 def test_an_arm_of_a_claim_stands_in_until_the_preset_is_recorded(bench: Bench) -> None:

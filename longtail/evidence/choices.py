@@ -118,7 +118,10 @@ NEEDS: tuple[Need, ...] = (
 
 @dataclass(frozen=True)
 class Measured:
-    """What is recorded of a choice on a corpus: its figures in percent, seconds of training, memory in MB."""
+    """What is recorded of a choice on a corpus: its figures in percent, seconds of training, memory in MB.
+
+    In use: µs for one text alone, texts a second when many are asked at once, MB on disk. None: not recorded.
+    """
 
     title: str
     family: str
@@ -127,6 +130,9 @@ class Measured:
     seconds: float
     megabytes: float | None
     about: str  # the exact system
+    one_text: float | None = None
+    texts_a_second: float | None = None
+    on_disk: float | None = None
 
 
 def measured(bench: Bench, choice: Choice, family: str, corpus: str) -> Measured | None:
@@ -135,8 +141,23 @@ def measured(bench: Bench, choice: Choice, family: str, corpus: str) -> Measured
     if pool is None:
         return None
     scores = {metric: pool.figure(metric) for metric in METRICS}
-    seconds = pool.mean("seconds", "train") or 0.0
-    return Measured(choice.title, family, corpus, scores, seconds, pool.mean("peak_mb"), str(pool.trials[0].system))
+    return Measured(
+        choice.title,
+        family,
+        corpus,
+        scores,
+        pool.mean("seconds", "train") or 0.0,
+        pool.mean("peak_mb"),
+        str(pool.trials[0].system),
+        pool.mean("p50_us"),
+        rate(pool.mean("points"), pool.mean("seconds", "predict")),
+        pool.mean("model_mb"),
+    )
+
+
+def rate(points: float | None, seconds: float | None) -> float | None:
+    """Points a second."""
+    return points / seconds if points and seconds else None
 
 
 def recorded_pool(bench: Bench, choice: Choice, corpus: str) -> SystemRuns | None:
@@ -172,6 +193,9 @@ def of_peers(bench: Bench, corpus: str) -> list[Measured]:
             line["seconds"]["train"],
             line.get("peak_mb"),
             f"{line['peer']} {line.get('versions', {}).get(line['peer'], '')}".strip(),
+            line.get("p50_us"),
+            rate(line.get("points"), line["seconds"].get("predict")),
+            line.get("model_mb"),
         )
         for line in bench.results.of(corpus).peer.values()
         if line.get("status", "done") == "done" and line.get("seconds", {}).get("train") is not None

@@ -15,7 +15,7 @@ from longtail.evidence.regions import choose_groups
 from longtail.evidence.reproduce import Outcome, by_claim, verdict_table
 from longtail.evidence.table import SystemRuns
 from longtail.evidence.trials import System
-from longtail.report.choose_table import choose_rows
+from longtail.report.choose_table import choose_rows, use_rows
 from longtail.report.quality_time import Dot
 from longtail.report.result_charts import bin_chart, curve_chart, share_chart
 from longtail.report.results import corpora_rows
@@ -27,11 +27,12 @@ BASELINE = "popular"  # is far below every other recipe, so charts leave it out
 
 def html_page(bench: Bench, outcomes: Sequence[Outcome]) -> str:
     """The page, from the outcomes of all claims."""
-    groups = by_claim(outcomes)
+    groups, needs = by_claim(outcomes), choose_groups(bench)
     return results_html(
         ResultsPage(
             verdicts=verdict_table(outcomes),
-            choose=choose_rows(choose_groups(bench), CORPORA),
+            choose=choose_rows(needs, CORPORA),
+            use=use_rows(needs, CORPORA),
             dots=quality_dots(bench),
             charts=[bins_of(groups), shares_of(outcomes), curves_of(groups)],
             tables=[fill(bench, table) for table in TABLES],

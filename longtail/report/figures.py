@@ -55,3 +55,11 @@ def duration(seconds: float) -> str:
 def memory(megabytes: float) -> str:
     """An amount of memory for people: `311 MB`, `2.3 GB`."""
     return f"{megabytes:,.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"
+
+
+def instant(microseconds: float) -> str:
+    """A short time for people: `85 µs`, `0.21 ms`, `12 ms`."""
+    if microseconds < 99.5:
+        return f"{microseconds:.0f} µs"
+    milliseconds = microseconds / 1000
+    return f"{milliseconds:.2g} ms" if milliseconds < 9.95 else f"{milliseconds:,.0f} ms"

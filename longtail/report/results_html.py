@@ -51,6 +51,7 @@ class ResultsPage:
 
     verdicts: Rows
     choose: Rows
+    use: Rows
     dots: Sequence[tuple[str, Sequence[tuple[str, Sequence[Dot]]]]]  # corpus → metric → dots
     charts: Sequence[tuple[str, str, str, Sequence[str]]]  # id, heading, remark, figures
     tables: Sequence[Filled]
@@ -69,7 +70,7 @@ def results_html(page: ResultsPage) -> str:
         'differences and intervals, are in <a href="results.md">results.md</a>.</p>',
         "<nav>" + "".join(f'<a href="#{id}">{escape(heading)}</a>' for id, heading in links) + "</nav>",
         _section("verdicts", "Verdicts", [_verdicts(page.verdicts), f'<p class="soft">{PAPERS}</p>']),
-        _section("choose", "What to choose when", [*_dots(page), _choose(page.choose)]),
+        _section("choose", "What to choose when", [*_dots(page), _choose(page.choose), *_use(page.use)]),
         *(
             _section(id, heading, [f"<p>{remark}</p>", f'<div class="pairs">{"".join(figures)}</div>'])
             for id, heading, remark, figures in page.charts
@@ -133,6 +134,11 @@ def _choose(rows: Rows) -> str:
         else:
             lines.append(f'<tr class="need"><td colspan="{len(rows[0])}">{inline(first)}</td></tr>')
     return html.grid("choose", [f"<tr>{head}</tr>"], lines)
+
+
+def _use(rows: Rows) -> list[str]:
+    """The table of what models cost in use, if there is something to show."""
+    return [f"<h3>In use: one text alone, many at once, on disk</h3>{_choose(rows)}"] if rows[1] else []
 
 
 def inline(text: str) -> str:
