@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from longtail.evidence.bench import Bench
 from longtail.evidence.choices import CORPORA, NEEDS, Measured, measured, of_peers
 from longtail.evidence.filled import fill
@@ -22,7 +24,7 @@ from longtail.report.results import corpora_rows
 from longtail.report.results_html import ResultsPage, results_html
 
 SHOWN = ("P@1", "PSP@5")  # of quality against time
-BASELINE = "popular"  # is far below every other recipe, so charts leave it out
+FAR_BELOW, CLOSE = 0.25, 0.02  # shares of the best: less is not drawn; the least width of the middle half
 
 
 def html_page(bench: Bench, outcomes: Sequence[Outcome]) -> str:
@@ -46,16 +48,26 @@ def quality_dots(bench: Bench) -> list[tuple[str, list[tuple[str, list[Dot]]]]]:
     """For each corpus and metric the recipes and other projects as dots; corpora without any are left out."""
     charts = []
     for corpus in CORPORA:
-        found = [measured(bench, c, need.family, corpus) for need in NEEDS for c in need.choices if c.title != BASELINE]
+        found = [measured(bench, choice, need.family, corpus) for need in NEEDS for choice in need.choices]
         every = [one for one in (*found, *of_peers(bench, corpus)) if one is not None]
         if every:
-            charts.append((corpus, [(metric, list(dots_of(every, metric))) for metric in SHOWN]))
+            charts.append((corpus, [(metric, dots_of(every, metric)) for metric in SHOWN]))
     return charts
 
 
-def dots_of(found: Iterable[Measured], metric: str) -> Iterable[Dot]:
-    """The dots of those that have the metric."""
-    return (Dot(one.title, one.family, one.seconds, one.scores[metric]) for one in found if metric in one.scores)
+def dots_of(found: Iterable[Measured], metric: str) -> list[Dot]:
+    """The dots of those that have the metric, without those far below the best."""
+    dots = [Dot(one.title, one.family, one.seconds, one.scores[metric]) for one in found if metric in one.scores]
+    least = least_shown([dot.value for dot in dots])
+    return [dot for dot in dots if dot.value >= least]
+
+
+def least_shown(values: Sequence[float]) -> float:
+    """What a value must reach to be drawn: a quarter of the best, and no outlier by Tukey's outer fence."""
+    if not values:
+        return 0.0
+    best, (low, high) = max(values), np.quantile(values, (0.25, 0.75))
+    return max(FAR_BELOW * best, float(low - 3 * max(high - low, CLOSE * best)))
 
 
 def bins_of(groups: Sequence[Sequence[Outcome]]) -> tuple[str, str, str, list[str]]:

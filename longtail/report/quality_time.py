@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from longtail.report import html, svg
 from longtail.report.figures import duration, ticks_between
+from longtail.report.names import cut_name
 from longtail.report.placing import Box, Place, place_names
 
 WIDTH, HEIGHT = 470, 330
@@ -23,6 +24,7 @@ MARKS = {  # the shape of a family's dots, around (0, 0)
     "transformer": "M0 -5L4.6 0 0 5 -4.6 0Z",
     "other project": "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0",
 }
+LONGEST = 24  # characters of a name
 ROUND = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400)  # seconds that get a tick
 STYLE = """
 svg .name { fill: var(--ink); font-size: 10.5px; paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
@@ -58,7 +60,7 @@ def chart(dots: Sequence[Dot], metric: str, label: str) -> str:
     body.append(f'<path class="front" d="M{"L".join(f"{x:g} {y:g}" for x, y in corners)}"/>')
     places = [(axis.across(dot.seconds), axis.down(dot.value)) for dot in dots]
     frame = Box(LEFT + 2, TOP - 8, WIDTH - 2, HEIGHT - BOTTOM - 2)
-    named = place_names(tuple(places), tuple(dot.name for dot in dots), frame, tuple(pairwise(corners)))
+    named = place_names(tuple(places), tuple(short(dot.name) for dot in dots), frame, tuple(pairwise(corners)))
     body += [leader(at, place) for at, place in zip(places, named, strict=True)]
     body += [mark_of(dot, at) for dot, at in zip(dots, places, strict=True)]
     body += [name_of(dot, place) for dot, place in zip(dots, named, strict=True)]
@@ -134,10 +136,15 @@ def leader(at: tuple[float, float], place: Place) -> str:
     return f'<path class="leader" d="M{at[0]} {at[1]}L{x:.1f} {y:.1f}"/>'
 
 
+def short(name: str) -> str:
+    """A name as it is drawn; the whole name is where the pointer rests."""
+    return cut_name(name, LONGEST)
+
+
 def name_of(dot: Dot, place: Place) -> str:
     """The name of a dot."""
     x, y = (place.box.left + place.box.right) / 2, place.box.bottom - 2.5
-    return f'<text class="name" text-anchor="middle" x="{x:.1f}" y="{y:.1f}">{escape(dot.name)}</text>'
+    return f'<text class="name" text-anchor="middle" x="{x:.1f}" y="{y:.1f}">{escape(short(dot.name))}</text>'
 
 
 def key(families: Sequence[str], x: float, y: float) -> str:
