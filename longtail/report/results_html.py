@@ -29,7 +29,8 @@ nav {{ margin: 1.2rem 0 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; }}
 .no {{ color: var(--c4); font-weight: 600; }} .open {{ color: var(--ink); }} .none {{ color: var(--soft); }}
 .words td, .words th {{ text-align: left; white-space: normal; padding-left: 1rem; }}
 .words tr > :first-child {{ padding-left: 0; }}
-.choose {{ font-size: .84rem; }} .choose th, .choose td {{ padding-left: .8rem; white-space: normal; }}
+.choose {{ font-size: .84rem; }} .choose th, .choose td {{ padding-left: .8rem; }}
+.choose td:nth-child(3n+1) {{ white-space: normal; }}
 .choose tr > :first-child {{ padding-left: 0; position: sticky; left: 0; background: var(--paper); }}
 .choose .need td {{ font-weight: 600; padding-top: .7rem; }} p {{ max-width: 46rem; }}
 .pairs figure svg {{ max-width: 40rem; }}
@@ -120,8 +121,8 @@ def _dots(page: ResultsPage) -> list[str]:
         if dots
     ]
     says = (
-        "A dot is a recipe; the dashed line joins the best for the time. The time axis is logarithmic. What is far below "
-        "the others is in the table alone."
+        "A dot is a recipe; the dashed line joins the best for the time. The time axis is logarithmic. What is far "
+        "below the others is in the table alone."
     )
     return [f"<p>{says}</p><p>{told}</p>", f'<div class="pairs">{"".join(figures)}</div>']
 
