@@ -57,7 +57,9 @@ def quality_dots(bench: Bench) -> list[tuple[str, list[tuple[str, list[Dot]]]]]:
 
 def dots_of(found: Iterable[Measured], metric: str) -> list[Dot]:
     """The dots of those that have the metric, without those far below the best."""
-    dots = [Dot(one.title, one.family, one.seconds, one.scores[metric]) for one in found if metric in one.scores]
+    dots = [
+        Dot(one.title, one.family, one.seconds, one.scores[metric], one.about) for one in found if metric in one.scores
+    ]
     least = least_shown([dot.value for dot in dots])
     return [dot for dot in dots if dot.value >= least]
 

@@ -32,19 +32,21 @@ svg .leader { stroke: var(--soft); stroke-width: .6; opacity: .7; }
 svg .front { fill: none; stroke: var(--soft); stroke-width: 1.2; stroke-dasharray: 3 3; opacity: .8; }
 svg .family-0 { fill: var(--c4); } svg .family-1 { fill: var(--c0); } svg .family-2 { fill: var(--c1); }
 svg .family-3 { fill: var(--c3); } svg .family-4 { fill: var(--c5); }
-svg.mark { display: inline-block; width: .9em; height: .9em; vertical-align: -.1em; margin-left: .8em; }
+.family { white-space: nowrap; margin-right: .8em; }
+svg.mark { display: inline-block; width: .9em; height: .9em; vertical-align: -.1em; }
 svg .family-5 { fill: var(--paper); stroke: var(--soft); stroke-width: 1.4; }
 """
 
 
 @dataclass(frozen=True)
 class Dot:
-    """A system: its name, family, seconds of training, and a metric in percent."""
+    """A system: its name, family, seconds of training, and a metric in percent; `about` is how it was trained."""
 
     name: str
     family: str
     seconds: float
     value: float
+    about: str = ""
 
 
 def chart(dots: Sequence[Dot], metric: str, label: str) -> str:
@@ -122,7 +124,7 @@ def front(dots: Sequence[Dot], axis: Axes) -> list[tuple[float, float]]:
 
 def mark_of(dot: Dot, at: tuple[float, float]) -> str:
     """The dot, with name and figures where the pointer rests."""
-    tip = f"{dot.name}: {dot.value:.1f} % after {duration(dot.seconds)}"
+    tip = f"{dot.name}: {dot.value:.1f} % after {duration(dot.seconds)}" + (f" ({dot.about})" if dot.about else "")
     place = f'transform="translate({at[0]} {at[1]})"'
     family = FAMILIES.index(dot.family)
     return f'<path class="family-{family}" d="{MARKS[dot.family]}" {place}><title>{escape(tip)}</title></path>'
@@ -164,7 +166,9 @@ def key_html(families: Sequence[str]) -> str:
     told = []
     for family in (family for family in FAMILIES if family in families):
         mark = f'<path class="family-{FAMILIES.index(family)}" d="{MARKS[family]}"/>'
-        told.append(f'<svg class="mark" viewBox="-7 -7 14 14">{mark}</svg> {escape(family)}')
+        told.append(
+            f'<span class="family"><svg class="mark" viewBox="-7 -7 14 14">{mark}</svg> {escape(family)}</span>'
+        )
     return " ".join(told)
 
 

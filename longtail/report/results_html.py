@@ -29,14 +29,15 @@ nav {{ margin: 1.2rem 0 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; }}
 .no {{ color: var(--c4); font-weight: 600; }} .open {{ color: var(--ink); }} .none {{ color: var(--soft); }}
 .words td, .words th {{ text-align: left; white-space: normal; padding-left: 1rem; }}
 .words tr > :first-child {{ padding-left: 0; }}
-.choose {{ font-size: .84rem; }} .choose th, .choose td {{ padding-left: .8rem; }}
+.choose {{ font-size: .82rem; }} .choose th, .choose td {{ padding-left: .8rem; }}
 .choose td:nth-child(3n+1) {{ white-space: normal; }}
 .choose tr > :first-child {{ padding-left: 0; position: sticky; left: 0; background: var(--paper); }}
 .choose .need td {{ font-weight: 600; padding-top: .7rem; }} p {{ max-width: 46rem; }}
 .pairs figure svg {{ max-width: 40rem; }}
 {quality_time.STYLE}{paper_tables.STYLE}
 @media (max-width: 34rem) {{ .verdicts tr > :nth-child(3), .verdicts tr > :nth-child(4) {{ display: none; }}
-  .verdicts tr > :nth-child(2) {{ min-width: 9.5rem; }} }}
+  .verdicts tr > :nth-child(2) {{ min-width: 9.5rem; }}
+  .dots figure {{ overflow-x: auto; }} .dots figure svg {{ width: 31rem; max-width: none; }} }}
 @page {{ margin: 1.3cm; }}
 @media print {{ html, body {{ font-size: 11px; }} nav {{ display: none; }} section {{ margin-top: 1.4rem; }}
   .pairs {{ grid-template-columns: 1fr 1fr; gap: 1rem 1.5rem; margin-top: 1rem; }} .wide {{ overflow: visible; }}
@@ -124,7 +125,7 @@ def _dots(page: ResultsPage) -> list[str]:
         "A dot is a recipe; the dashed line joins the best for the time. The time axis is logarithmic. What is far "
         "below the others is in the table alone."
     )
-    return [f"<p>{says}</p><p>{told}</p>", f'<div class="pairs">{"".join(figures)}</div>']
+    return [f"<p>{says}</p><p>{told}</p>", f'<div class="pairs dots">{"".join(figures)}</div>']
 
 
 def _choose(rows: Rows) -> str:
@@ -146,8 +147,9 @@ def _use(rows: Rows) -> list[str]:
 
 
 def inline(text: str) -> str:
-    """A cell of a Markdown table as HTML: bold and code."""
+    """A cell of a Markdown table as HTML: bold and code; a number stays on one line with its unit."""
     made = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    made = re.sub(r"(\d) (?=(s|min|h|d|MB|GB|ms|µs)\b)", r"\1&nbsp;", made)
     return re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", made)
 
 
