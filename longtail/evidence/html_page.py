@@ -50,8 +50,9 @@ def quality_dots(bench: Bench) -> list[tuple[str, list[tuple[str, list[Dot]]]]]:
     for corpus in CORPORA:
         found = [measured(bench, choice, need.family, corpus) for need in NEEDS for choice in need.choices]
         every = [one for one in (*found, *of_peers(bench, corpus)) if one is not None]
-        if every:
-            charts.append((corpus, [(metric, dots_of(every, metric)) for metric in SHOWN]))
+        drawn = [(metric, dots) for metric in SHOWN if (dots := dots_of(every, metric))]
+        if drawn:
+            charts.append((corpus, drawn))
     return charts
 
 

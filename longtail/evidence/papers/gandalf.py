@@ -153,7 +153,8 @@ T1_3 = PaperTable(
     BESIDE,
     ("G9a", "G9b", "G10", "G12"),
     "Here Renee begins at a pretrained encoder, not at NGAME's first stage. In the paper, Tables 1.2 and 1.3 differ "
-    "for the same system, and DECAF and ECLARE with Gandalf have the same PSP on LF-WikiSeeAlsoTitles-320K.",
+    "for the same system, and DECAF and ECLARE with Gandalf have the same PSP on LF-WikiSeeAlsoTitles-320K (PSP@5 of "
+    "DECAF is hard to read in our copy).",
 )
 
 T1_4 = PaperTable(
