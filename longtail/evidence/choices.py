@@ -2,9 +2,9 @@
 
 Which system stands for a recipe follows a rule, not its test figures: the defaults of recipes that need no torch, the
 small preset of networks. Cascades and dual encoders get label texts, by `augment=self` where they do not read them
-themselves; AttentionXML and transformers do without, as in their papers, and xr-linear has a row for each. Where several
-systems are named, the first that is recorded counts: a claim's arm, trained for a fixed number of steps, may stand in
-for the preset.
+themselves; AttentionXML and transformers do without, as in their papers, and xr-linear has a row for each. Where
+several systems are named, the first that is recorded counts: a claim's arm, trained for a fixed number of steps, may
+stand in for the preset.
 """
 
 from __future__ import annotations
