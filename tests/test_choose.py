@@ -54,6 +54,8 @@ def add_peer(bench: Bench, corpus: str = "debian-related") -> None:
     line |= {"system": "omikuji, 3 Parabel trees", "seconds": {"train": 29.5, "features": 0.5}, "peak_mb": 400.0}
     line |= {"settings": {"trees": 3}, "status": "done"}
     append_line(bench.results.path(corpus), line | {"scores": {"P@1": 41.0, "P@5": 21.0}})
+    old = {"corpus": {"name": corpus, "digest": "another digest"}, "scores": {"P@1": 99.0}}
+    append_line(bench.results.path(corpus), line | {"id": "o", "system": "of an older corpus"} | old)
     append_line(bench.results.path(corpus), line | {"id": "q", "system": "broken", "status": "failed", "error": "no"})
 
 
@@ -79,6 +81,7 @@ def test_the_table_shows_what_is_recorded_and_names_what_is_not(bench: Bench) ->
     assert cells["`parabel`"][:3] == ["40.0 / **40.0**", "**40.0** / **40.0**", "10 min, 1.5 GB"]
     assert cells["omikuji, 3 Parabel trees"][:3] == ["**41.0** / 21.0", "– / –", "30 s, 400 MB"]
     assert "`bonsai`" not in cells  # without figures, no row
+    assert not {"broken", "of an older corpus"} & set(cells)
     left = unrecorded(bench, folder="HERE")
     assert set(commands) - set(left) == {
         f"longtail bench debian-related --data HERE --threads 1 --recipe {name} --seeds 0"

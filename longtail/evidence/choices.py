@@ -184,10 +184,16 @@ def systems_on(choice: Choice, corpus: str) -> Iterator[System]:
 
 
 def of_peers(bench: Bench, corpus: str) -> list[Measured]:
-    """What is recorded of other projects on a corpus, in the order of recording.
+    """What is recorded of other projects on a corpus: of each system the newest line, in the order of recording.
 
     Where features were made before, their time is part of the training, as it is in our recipes.
     """
+    recorded = bench.results.of(corpus)
+    done = [
+        line
+        for line in recorded.peer.values()
+        if line["status"] == "done" and recorded.digest in (None, line["corpus"].get("digest"))
+    ]
     return [
         Measured(
             line["system"],
@@ -201,8 +207,7 @@ def of_peers(bench: Bench, corpus: str) -> list[Measured]:
             rate(line.get("points"), line["seconds"].get("predict")),
             line.get("model_mb"),
         )
-        for line in bench.results.of(corpus).peer.values()
-        if line["status"] == "done" and line.get("seconds", {}).get("train") is not None and "scores" in line
+        for line in {line["system"]: line for line in done}.values()
     ]
 
 
