@@ -130,8 +130,8 @@ def test_a_papers_corpus_on_disk_fills_the_papers_table(data: Path, capsys: Capt
     assert ">Eurlex-4K<span>measured here, 40 test points, seed 0</span>" in page
     assert ">Eurlex-4K<span>the paper’s figures, 3,865 test points</span>" in page
     assert out_of(capsys, *asked, "--dry-run").count("recorded (done)") == 2
-    again = out_of(capsys, "reproduce", "--from-results", "--page", "again/results.md")
-    assert "again/results.md" in again
+    again = out_of(capsys, "reproduce", "003-T2", "--from-results", "--page", "again/results.md")
+    assert "again/results.md" in again and "003-T2 on Eurlex-4K" in again and "(84.14)" in again
     assert Path("again/results.html").read_text() == page  # elsewhere, without the corpus
     assert main(["reproduce", "003-T2", "--corpus", "Eurlex-4k", "--data", str(data)]) == 2
     assert "Did you mean 'Eurlex-4K'" in capsys.readouterr().err

@@ -24,7 +24,8 @@ class Fill:
 def wanted_tables(bench: Any, asked: list[Any], others: list[Any], args: argparse.Namespace) -> list[Fill]:
     """The tables to fill, on corpora that are on this machine: those asked for on all of theirs.
 
-    If none was asked for, `others` on the papers' own corpora.
+    If none was asked for, `others` on the papers' own corpora. With --from-results nothing is read or run, and what was
+    asked for is shown as it is recorded.
     """
     from longtail.evidence.filled import runs_of_table
 
@@ -34,7 +35,9 @@ def wanted_tables(bench: Any, asked: list[Any], others: list[Any], args: argpars
         for name in (*table.corpora, *table.beside) if asked else table.corpora:
             if args.corpus is not None and name not in args.corpus:
                 continue
-            if bench.corpora.available(name):
+            if args.from_results:
+                found += [Fill(table, name, [])] if asked else []
+            elif bench.corpora.available(name):
                 trials = runs_of_table(bench, table, name, seeds, args.preset, args.recipe)
                 found.append(Fill(table, name, trials))
             elif asked and args.corpus:
@@ -55,20 +58,21 @@ def run_tables(bench: Any, fills: list[Fill]) -> None:
 def show_filled(bench: Any, fills: list[Fill]) -> bool:
     """Show the filled tables; the paper's figures on the same corpus stand in brackets. True if a run has failed."""
     from longtail.cli.show import console, table
+    from longtail.evidence.claim import SEEDS
     from longtail.evidence.filled import measured_block
 
     failed = False
     for fill in fills:
-        block = measured_block(bench, fill.table, fill.corpus, sorted({trial.seed for trial in fill.trials}))
+        seeds = sorted({trial.seed for trial in fill.trials}) or SEEDS
+        block = measured_block(bench, fill.table, fill.corpus, seeds)
         runs = bench.results.of(fill.corpus).run
         wrong = [trial for trial in fill.trials if runs.get(trial.id, {"status": "done"})["status"] != "done"]
         for trial in wrong:
             log.warning("%s: %s: %s", fill.table.id, trial, runs[trial.id]["error"])
         failed |= bool(wrong)
         if block is not None:
-            title = f"{fill.table.id} on {fill.corpus}; in brackets: the paper"
-            own = fill.corpus in fill.table.figures
-            printed = fill.table.printed(fill.corpus) if own else None
+            printed = fill.table.printed(fill.corpus) if fill.corpus in fill.table.figures else None
+            title = f"{fill.table.id} on {fill.corpus}" + ("" if printed is None else "; in brackets: the paper")
             console().print(table(["system", *fill.table.metrics], list(rows_of(fill.table, block, printed)), title))
     return failed
 
