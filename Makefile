@@ -11,7 +11,7 @@ BIN = $(VENV)/bin
 NATIVE = $(wildcard longtail/_native/src/*)
 MODEL ?= demo-model
 
-.PHONY: demo test test-slow lint bench bench-linear clean
+.PHONY: demo test test-slow results lint bench bench-linear clean
 
 demo: $(VENV)/.core
 	@echo; echo "== The corpus: Debian packages, and the packages each is related to"
@@ -44,6 +44,11 @@ sanitize:
 	for simd in avx2 portable; do LONGTAIL_SIMD=$$simd ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 		$(VENV)-sanitize/bin/python -m pytest -q -m "not slow" $(NATIVE_TESTS) || exit 1; done
+
+# Pages and tables that are written from the recorded runs; FILES have marked tables (docs/evidence.md)
+FILES = README.md docs/cascade.md docs/dual.md
+results: $(VENV)/.core
+	$(BIN)/longtail reproduce --from-results --quiet --rewrite $(FILES)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -70,6 +70,7 @@ def test_a_run_is_recorded_with_all_that_is_known_of_it(bench: Bench, corpus: Co
     assert set(record["seconds"]) == {"read", "train", "predict", "wall"}
     assert record["seconds"]["wall"] > record["seconds"]["train"] > 0
     assert 20 < record["peak_mb"] < 5000
+    assert 0 < record["model_mb"] < 10 and 1 < record["p50_us"] < 1e6
     assert record["versions"]["numpy"] == np.__version__
     assert record["versions"]["longtail"] == longtail.__version__
     assert record["machine"]["threads"] == 1
