@@ -35,6 +35,7 @@ COMMANDS = (
     "recipes",
     "convert",
     "bench",
+    "peers",
     "reproduce",
 )
 DESCRIPTION = "Give a text the right few labels out of thousands to millions."

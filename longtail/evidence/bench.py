@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from longtail.core.errors import DataError, StoreError
 from longtail.data.corpus import Corpus
@@ -67,27 +67,11 @@ class Bench:
     def _all(
         self, name: str, trials: Sequence[Trial], wanted: Callable[[Trial], bool], take: Callable[[Trial, Any], None]
     ) -> None:
-        open_ = [trial for trial in trials if wanted(trial)]
-        if skipped := len(trials) - len(open_):
-            log.info("%s: %d of %d runs are recorded already", trials[0].corpus, skipped, len(trials))
-        began, total, done, wait = time.monotonic(), len(open_), 0, False
-        while open_:
-            busy = []
-            for group in sharing(open_):
-                with claimed(group[0].training.id, wait) as ours:
-                    if not ours:
-                        busy += group
-                        continue
-                    left = [trial for trial in group if wanted(trial)]  # another bench may have made some meanwhile
-                    for number, trial in enumerate(left, done + len(group) - len(left) + 1):
-                        log.info("run %d of %d%s: %s", number, total, time_left(began, done, total), trial)
-                    records = execute(left, self.corpora.place(name), self.how) if left else []
-                    for trial, record in zip(left, records, strict=True):
-                        take(trial, record)
-                    done += len(group)
-            if busy and not wait:
-                log.info("waiting for %d run(s) that another bench is making", len(busy))
-            open_, wait = busy, True
+        def make(group: list[Trial]) -> None:
+            for trial, record in zip(group, execute(group, self.corpora.place(name), self.how), strict=True):
+                take(trial, record)
+
+        share_work(trials, wanted, make)
 
     def _record(self, trial: Trial, record: dict[str, Any]) -> None:
         self.results.add(trial.corpus, record)
@@ -102,11 +86,50 @@ class Bench:
             self.results.add(trial.corpus, record)
 
 
-def sharing(trials: Sequence[Trial]) -> list[list[Trial]]:
+class Work(Protocol):
+    """A run that can be made; those with one `training.id` are made together."""
+
+    @property
+    def training(self) -> Any:
+        """What has the id under which the run is locked while it is made."""
+
+    @property
+    def corpus(self) -> str:
+        """The name of its corpus."""
+
+
+W = TypeVar("W", bound=Work)
+
+
+def share_work(runs: Sequence[W], wanted: Callable[[W], bool], make: Callable[[list[W]], None]) -> None:
+    """Make the runs that are wanted; other processes that make the same ones at the same time get a share of them."""
+    open_ = [run for run in runs if wanted(run)]
+    if skipped := len(runs) - len(open_):
+        log.info("%s: %d of %d runs are recorded already", runs[0].corpus, skipped, len(runs))
+    began, total, done, wait = time.monotonic(), len(open_), 0, False
+    while open_:
+        busy = []
+        for group in sharing(open_):
+            with claimed(group[0].training.id, wait) as ours:
+                if not ours:
+                    busy += group
+                    continue
+                left = [run for run in group if wanted(run)]  # another process may have made some meanwhile
+                for number, run in enumerate(left, done + len(group) - len(left) + 1):
+                    log.info("run %d of %d%s: %s", number, total, time_left(began, done, total), run)
+                if left:
+                    make(left)
+                done += len(group)
+        if busy and not wait:
+            log.info("waiting for %d run(s) that another bench is making", len(busy))
+        open_, wait = busy, True
+
+
+def sharing(runs: Sequence[W]) -> list[list[W]]:
     """Runs grouped by their training: what differs only in settings that act afterwards is trained once."""
-    groups: dict[str, list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault(trial.training.id, []).append(trial)
+    groups: dict[str, list[W]] = {}
+    for run in runs:
+        groups.setdefault(run.training.id, []).append(run)
     return list(groups.values())
 
 
