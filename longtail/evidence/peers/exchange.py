@@ -8,7 +8,7 @@
 | `train.words`, `test.words` | the words of each text that are features; in train after `__label__NUMBER …` | "words" |
 | `train.texts`, `test.texts`, `labels.texts` | a text per line, runs of white space as one blank | "texts" |
 
-Predictions come back as labels (M, k), −1 at the end of shorter rows.
+"both" is "matrices" and "texts". Predictions come back as labels (M, k), −1 at the end of shorter rows.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def write_exchange(
     disk.make_folders(folder)
     Y, seconds = corpus.train.truth(), 0.0
     save_csr(folder / "Y.npz", Y)
-    if {"matrices", "file", "words"} & set(reads):
+    reads = {*reads, "matrices", "texts"} if "both" in reads else set(reads)
+    if {"matrices", "file", "words"} & reads:
         began = time.perf_counter()
         X, X_test, terms = features(corpus.train, test, settings or TfidfParameters())
         seconds = time.perf_counter() - began

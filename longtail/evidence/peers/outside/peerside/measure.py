@@ -34,6 +34,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def queries(made: Any, folder: Path, job: dict[str, Any]) -> dict[str, Any]:
     told: dict[str, Any] = {"predict": predicting, "points": len(found)}
     made.single()
     some = [points[i] for i in range(min(SINGLES, len(found)))]
-    told |= microseconds("", [lambda x=x: made.one(x) for x in some])
+    told |= microseconds("", [partial(made.one, x) for x in some])
     if getattr(made, "core", None):
         told |= microseconds("core_", [made.core(x) for x in some])
     if hasattr(made, "from_texts") and (calls := made.from_texts(folder, SINGLES)):
