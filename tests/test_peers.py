@@ -239,6 +239,20 @@ def test_the_command_records_each_run_once(tmp_path: Path, monkeypatch: pytest.M
     assert main([*words, "--again-failed"]) == 1
     assert len(read_lines(Path("bench/results/topics.jsonl"))) == 3
     assert main([*words, "--peer", "nearest"]) == 0
+    # repeated at another time: a new line, which counts
+    lines = Path("bench/results/topics.jsonl")
+    lines.write_bytes(orjson.dumps(done | {"finished": "2001-01-01T00:00:00Z"}) + b"\n")
+    capsys.readouterr()
+    assert main([*words, "--peer", "nearest", "--again", "--markdown"]) == 0
+    table = capsys.readouterr().out
+    assert "| nearest |" in table and f"{done['scores']['P@1']:.2f}" in table
+    old, new = read_lines(lines)
+    assert old["id"] == new["id"] and old["finished"] < new["finished"]
+    # the table of everything recorded has peers below our own systems
+    assert main(["bench", "topics", "--data", str(tmp_path), "--recipe", "popular", "--quiet"]) == 0
+    assert main(["bench", "topics", "--data", str(tmp_path), "--table", "--markdown", "--quiet"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.index("popular") < shown.index("Other projects: topics, 40 test points") < shown.index("| nearest |")
 
 
 @pytest.mark.usefixtures("no_index")

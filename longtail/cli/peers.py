@@ -6,7 +6,7 @@ import argparse
 import logging
 from typing import Any
 
-from longtail.cli.bench import add_bench_options, bench_of, read_options
+from longtail.cli.bench import add_bench_options, bench_of, read_options, show_made
 from longtail.cli.options import add_data_options, command
 from longtail.core.errors import ParameterError
 
@@ -37,6 +37,8 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--list", action="store_true", help="list the peers, their systems and versions")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be run")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--again", action="store_true", help="also repeat recorded runs; their newest lines count")
     add_bench_options(parser)
     add_data_options(parser)
 
@@ -44,7 +46,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the peers, or plan the runs and make those that are missing."""
     from longtail.evidence.peers.listed import peers_of
-    from longtail.evidence.peers.run import PeerBench
+    from longtail.evidence.peers.run import PeerBench, now
 
     peers = peers_of(args.peer)
     if args.list:
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not args.corpora:
         raise ParameterError("give the corpora to measure on, or --list to see the peers")
-    bench = PeerBench(bench_of(args, read_options(args)))
+    bench = PeerBench(bench_of(args, read_options(args)), now() if args.again else None)
     planned = {name: bench.trials(name, peers, by_name=bool(args.peer)) for name in args.corpora}
     if args.dry_run:
         show_plan(bench, planned)
@@ -60,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     for name, trials in planned.items():
         if trials:
             bench.run(name, trials)
-    show_figures(bench, planned)
+    show_figures(bench, planned, args)
     records = [bench.recorded(trial) for trials in planned.values() for trial in trials]
     failed = sum(record is None or record["status"] != "done" for record in records)
     if failed:
@@ -97,20 +99,11 @@ def show_plan(bench: Any, planned: dict[str, list[Any]]) -> None:
     console().print(table(["corpus", "system", "", "environment", "run"], rows))
 
 
-def show_figures(bench: Any, planned: dict[str, list[Any]]) -> None:
+def show_figures(bench: Any, planned: dict[str, list[Any]], args: argparse.Namespace) -> None:
     """Show what is recorded for the runs that succeeded."""
-    from longtail.cli.show import console, table
+    from longtail.evidence.table import peer_table
 
-    metrics = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
-    rows = []
-    for trial in (trial for trials in planned.values() for trial in trials):
-        record = bench.recorded(trial)
-        if record is None or record["status"] != "done":
-            continue
-        scores = [f"{record['scores'][name]:.2f}" if name in record["scores"] else "–" for name in metrics]
-        costs = [record["seconds"]["train"], record["seconds"]["predict"], record["peak_mb"], record["model_mb"]]
-        cells = [f"{value:,.1f}" for value in costs] + [f"{record['p50_us']:,.0f}"]
-        rows.append([trial.corpus, trial.system.name, *scores, *cells])
-    if rows:
-        costs_of = ["train s", "predict s", "peak MB", "model MB", "p50 µs"]
-        console().print(table(["corpus", "system", *metrics, *costs_of], rows))
+    for trials in planned.values():
+        records = [record for record in map(bench.recorded, trials) if record and record["status"] == "done"]
+        if records:
+            show_made(peer_table(records), args.markdown)

@@ -78,9 +78,13 @@ class PeerTrial:
 
 @dataclass(frozen=True)
 class PeerBench:
-    """Runs of peers, with the results, corpora and options of a bench."""
+    """Runs of peers, with the results, corpora and options of a bench.
+
+    `again_before`: runs that ended before this time (UTC, as lines have it) are repeated.
+    """
 
     bench: Bench
+    again_before: str | None = None
 
     def trials(self, name: str, peers: Sequence[Peer], by_name: bool) -> list[PeerTrial]:
         """The runs of all systems of some peers on a corpus; systems that need texts are left out if it has none.
@@ -101,7 +105,9 @@ class PeerBench:
     def wanted(self, trial: PeerTrial) -> bool:
         """Whether a run is still missing."""
         record = self.recorded(trial)
-        return record is None or (self.bench.again_failed and record["status"] != "done")
+        if record is None or (self.bench.again_failed and record["status"] != "done"):
+            return True
+        return self.again_before is not None and record.get("finished", "") < self.again_before
 
     def run(self, name: str, trials: Sequence[PeerTrial]) -> None:
         """Make the runs that are missing; a peer that cannot be installed fails, the others go on."""
@@ -128,11 +134,15 @@ class PeerBench:
 
     def _record(self, trial: PeerTrial, outcome: Mapping[str, Any], began: float) -> None:
         seconds = {**outcome.get("seconds", {}), "wall": round(time.perf_counter() - began, 3)}
-        finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        made_on = {"machine": machine(self.bench.how.threads), "finished": finished}
+        made_on = {"machine": machine(self.bench.how.threads), "finished": now()}
         record = {**trial.record(), **outcome, **made_on, "seconds": seconds}
         self.bench.results.add(trial.corpus, record)
         tell(record)
+
+
+def now() -> str:
+    """The time, as lines of the results have it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def reads_texts(system: PeerSystem) -> bool:
@@ -154,7 +164,8 @@ def measure(
         return {"status": "failed", "error": wrong}
     scored = ScoredModel(in_order(found, corpus.labels), test)
     keep_predictions(trial.id, scored)
-    seconds = {"features": exchange.seconds, **outcome["seconds"]}
+    seconds = {} if trial.system.reads == "texts" else {"features": exchange.seconds}
+    seconds |= outcome["seconds"]
     return {
         "status": "done",
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
