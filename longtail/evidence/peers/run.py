@@ -29,6 +29,7 @@ from longtail.evidence.trials import EVALUATION, digest_of
 log = logging.getLogger("longtail")
 OUTSIDE = Path(__file__).parent / "outside"  # on the module path of a peer's interpreter; longtail is not
 TIMES = ("p50_us", "p99_us", "core_p50_us", "core_p99_us")
+LONGEST = 500  # characters of an error
 SIZES = ("trained_mb", "model_mb")
 
 
@@ -158,7 +159,8 @@ def measure(
     if outcome["status"] != "done":
         status = "timed-out" if outcome["status"] == "timed-out" else "failed"
         peak = {key: round(outcome[key], 1) for key in ("peak_mb",) if key in outcome}
-        return {"status": status, "error": without_places(outcome["error"]), **peak}
+        error = " ".join(without_places(outcome["error"]).split())
+        return {"status": status, "error": error[:LONGEST], **peak}
     wrong = complaint(found, len(test), len(corpus.labels))
     if wrong or found is None:
         return {"status": "failed", "error": wrong}
