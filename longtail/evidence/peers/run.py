@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from longtail.evidence.trials import EVALUATION, digest_of
 log = logging.getLogger("longtail")
 OUTSIDE = Path(__file__).parent / "outside"  # on the module path of a peer's interpreter; longtail is not
 TIMES = ("p50_us", "p99_us", "core_p50_us", "core_p99_us")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 LONGEST = 500  # characters of an error
 SIZES = ("trained_mb", "model_mb")
 
@@ -114,24 +116,26 @@ class PeerBench:
         """Make the runs that are missing; a peer that cannot be installed fails, the others go on."""
         corpus, test = self.bench.corpus(name), self.bench.test(name)
         reads = {trial.system.reads for trial in trials if self.wanted(trial)}
-        with ExitStack() as stack:
-            exchange: list[Exchange] = []  # written when the first environment is there
+        refused: dict[str, str] = {}
+        with tempfile.TemporaryDirectory(prefix="longtail-peers-") as place:
+            exchange = functools.cache(lambda: write_exchange(corpus, test, Path(place), reads))
+            share_work(trials, self.wanted, lambda group: self._make(group[0], corpus, test, exchange, refused))
 
-            def make(group: list[PeerTrial]) -> None:
-                (trial,) = group
-                began = time.perf_counter()
-                try:
-                    python = made(trial.peer)
-                    if not exchange:
-                        place = stack.enter_context(tempfile.TemporaryDirectory(prefix="longtail-peers-"))
-                        exchange.append(write_exchange(corpus, test, Path(place), reads))
-                    began = time.perf_counter()  # neither installing nor writing counts
-                    outcome = measure(trial, python, exchange[0], corpus, test, self.bench.how)
-                except InstallError as error:
-                    outcome = {"status": "failed", "error": str(error)}
-                self._record(trial, outcome, began)
-
-            share_work(trials, self.wanted, make)
+    def _make(
+        self, trial: PeerTrial, corpus: Corpus, test: Dataset, exchange: Callable[[], Exchange], refused: dict[str, str]
+    ) -> None:
+        """Make one run. `refused`: peers that could not be installed, with the reason; they are not tried again."""
+        began = time.perf_counter()
+        try:
+            if trial.peer.name in refused:
+                raise InstallError(refused[trial.peer.name])
+            python, folder = made(trial.peer), exchange()
+            began = time.perf_counter()  # neither installing nor writing counts
+            outcome = measure(trial, python, folder, corpus, test, self.bench.how)
+        except InstallError as error:
+            refused[trial.peer.name] = str(error)
+            outcome = {"status": "failed", "error": str(error)}
+        self._record(trial, outcome, began)
 
     def _record(self, trial: PeerTrial, outcome: Mapping[str, Any], began: float) -> None:
         seconds = {**outcome.get("seconds", {}), "wall": round(time.perf_counter() - began, 3)}
@@ -193,7 +197,6 @@ def run_peer(
 
     `path` are more folders to import from. The outcome has a `status`, and an `error` unless that is "done".
     """
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"))
     with tempfile.TemporaryDirectory(prefix="longtail-peer-") as place:
         out, stderr, found = (Path(place) / name for name in ("outcome.json", "stderr", "found.npy"))
         job = {
@@ -208,8 +211,8 @@ def run_peer(
             "out": str(out),
             "found": str(found),
         }
-        environment = {name: str(how.threads) for name in threads}
-        environment |= {"PYTHONPATH": ":".join(map(str, (OUTSIDE, *path))), "TMPDIR": place}
+        environment = dict.fromkeys(THREADS, str(how.threads))
+        environment |= {"PYTHONPATH": os.pathsep.join(map(str, (OUTSIDE, *path))), "TMPDIR": place}
         command = [str(python), "-P", "-m", "peerside.measure"]
         outcome = outcome_of(run_child(command, job, stderr, how, environment), out, stderr)
         return outcome, np.load(found, allow_pickle=False) if found.exists() else None
@@ -223,6 +226,10 @@ def complaint(found: np.ndarray | None, points: int, labels: int) -> str | None:
         return f"wrote predictions of {found.dtype} {found.shape}, not of int32 ({points}, k)"
     if found.size and (found.min() < -1 or found.max() >= labels):
         return f"predicted label {found.max() if found.max() >= labels else found.min()}, but there are {labels:,}"
+    rows = np.sort(found, axis=1)
+    twice = (rows[:, 1:] == rows[:, :-1]) & (rows[:, 1:] >= 0)
+    if twice.any():
+        return f"predicted a label twice for {np.count_nonzero(twice.any(1)):,} points"
     return None
 
 

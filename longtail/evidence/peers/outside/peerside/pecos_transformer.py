@@ -52,7 +52,7 @@ class XRTransformer(OnMatrices):
         matcher = {
             "model_shortcut": packaged(s["encoder"]),
             "batch_size": s["batch_size"],
-            "batch_gen_workers": self.threads,
+            "batch_gen_workers": self.threads,  # with 0 its native code divides by zero (SIGFPE)
             "learning_rate": s["learning_rate"],
             "num_train_epochs": s["epochs"],
             "save_steps": NEVER,  # it keeps the last weights of each level
@@ -65,6 +65,7 @@ class XRTransformer(OnMatrices):
         change(params.preliminary_indexer_params, tree)
         change(params.refined_indexer_params, tree)
         change(params.matcher_params_chain, matcher)
+        change(params.ranker_params.hlm_args.model_chain, {"threads": self.threads})
         queries = self.kind.PredParams.from_dict({}, recursive=True)
         change(queries.matcher_params_chain, {"truncate_length": s["tokens"]})
         self.model = self.kind.train(self.problem, train_params=params, pred_params=queries, threads=self.threads)
