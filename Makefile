@@ -61,11 +61,9 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/growth.py --sizes 10000 100000 --rounds 1
 	$(BIN)/python bench/graph.py --only scipy
 
-# compares the linear engine with other projects, whose environments are created in PEERS; see docs/bench-linear.md
-PEERS ?= .peers
+# compares the linear engine with other projects, whose environments are made in the cache; see docs/bench-linear.md
 bench-linear: $(VENV)/.dev
-	PYTHON=$(PYTHON) sh bench/peers.sh $(PEERS)
-	$(BIN)/python bench/linear.py --peers $(PEERS) $(if $(CORPUS),--corpus $(CORPUS)) --json bench/results/linear.jsonl
+	$(BIN)/python bench/linear.py --install $(if $(CORPUS),--corpus $(CORPUS)) --json bench/results/linear.jsonl
 
 $(VENV)/.core: pyproject.toml CMakeLists.txt constraints.txt $(NATIVE)
 	@test -n "$(PYTHON)" || { echo "longtail needs Python 3.11 or newer, but none was found: use make PYTHON=…"; exit 1; }

@@ -168,13 +168,22 @@ def show_plan(bench: Any, planned: dict[str, list[Any]]) -> None:
 
 
 def show_tables(bench: Any, planned: dict[str, list[Any]], args: argparse.Namespace) -> None:
-    """Show the full table of each corpus."""
-    from longtail.cli.show import console, table
-    from longtail.evidence.table import markdown, tables_of
+    """Show the full table of each corpus; with everything recorded, also that of other projects."""
+    from longtail.evidence.table import peers_recorded, tables_of
 
     for name, trials in planned.items():
         for made in tables_of(bench, name, trials, args.seeds, progress(args)):
-            if args.markdown:
-                print(markdown(made), end="")  # noqa: T201
-            else:
-                console().print(table(made.columns, made.rows, made.title))
+            show_made(made, args.markdown)
+        for made in [] if trials else peers_recorded(bench, name):
+            show_made(made, args.markdown)
+
+
+def show_made(made: Any, as_markdown: bool) -> None:
+    """Show a table of results, on the terminal or as Markdown."""
+    from longtail.cli.show import console, table
+    from longtail.evidence.table import markdown
+
+    if as_markdown:
+        print(markdown(made), end="")  # noqa: T201
+    else:
+        console().print(table(made.columns, made.rows, made.title))

@@ -36,6 +36,7 @@ COMMANDS = (
     "contract",
     "convert",
     "bench",
+    "peers",
     "reproduce",
 )
 DESCRIPTION = "Give a text the right few labels out of thousands to millions."

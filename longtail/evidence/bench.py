@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from longtail.core.errors import DataError, StoreError
 from longtail.data.corpus import Corpus
@@ -69,32 +69,15 @@ class Bench:
     def _all(
         self, name: str, trials: Sequence[Trial], wanted: Callable[[Trial], bool], take: Callable[[Trial, Any], None]
     ) -> None:
-        open_ = [trial for trial in trials if wanted(trial)]
-        if skipped := len(trials) - len(open_):
-            log.info("%s: %d of %d runs are recorded already", trials[0].corpus, skipped, len(trials))
-        began, total, done, wait = time.monotonic(), len(open_), 0, False
-        while open_:
-            busy = []
-            for group in grouped(open_, lambda trial: trial.network.id):
-                with claimed(group[0].network.id, wait) as ours:
-                    if not ours:
-                        busy += group
-                        continue
-                    left = [trial for trial in group if wanted(trial)]  # another bench may have made some meanwhile
-                    done += len(group) - len(left)
-                    folder = checkpoints_of(group[0])
-                    for runs in grouped(left, lambda trial: trial.training.id):
-                        for number, trial in enumerate(runs, done + 1):
-                            log.info("run %d of %d%s: %s", number, total, time_left(began, done, total), trial)
-                        records = execute(runs, self.corpora.place(name), self.how, folder)
-                        for trial, record in zip(runs, records, strict=True):
-                            take(trial, record)
-                        done += len(runs)
-                    if not any(self.unfinished(trial) for trial in group):
-                        forget(folder)
-            if busy and not wait:
-                log.info("waiting for %d run(s) that another bench is making", len(busy))
-            open_, wait = busy, True
+        def make(group: list[Trial]) -> None:
+            folder = checkpoints_of(group[0])
+            for runs in grouped(group, lambda trial: trial.training.id):
+                for trial, record in zip(runs, execute(runs, self.corpora.place(name), self.how, folder), strict=True):
+                    take(trial, record)
+            if not any(self.unfinished(trial) for trial in group):
+                forget(folder)
+
+        share_work(trials, wanted, make)
 
     def unfinished(self, trial: Trial) -> bool:
         """Whether a run was stopped before its end, so that its checkpoint may still be asked for."""
@@ -114,15 +97,54 @@ class Bench:
             self.results.add(trial.corpus, record)
 
 
-def grouped(trials: Sequence[Trial], shared: Callable[[Trial], str]) -> list[list[Trial]]:
+class Work(Protocol):
+    """A run that can be made; those with one `network.id` are made together."""
+
+    @property
+    def network(self) -> Any:
+        """What has the id under which the run is locked while it is made."""
+
+    @property
+    def corpus(self) -> str:
+        """The name of its corpus."""
+
+
+W = TypeVar("W", bound=Work)
+
+
+def share_work(runs: Sequence[W], wanted: Callable[[W], bool], make: Callable[[list[W]], None]) -> None:
+    """Make the runs that are wanted; other processes that make the same ones at the same time get a share of them."""
+    open_ = [run for run in runs if wanted(run)]
+    if skipped := len(runs) - len(open_):
+        log.info("%s: %d of %d runs are recorded already", runs[0].corpus, skipped, len(runs))
+    began, total, done, wait = time.monotonic(), len(open_), 0, False
+    while open_:
+        busy = []
+        for group in grouped(open_, lambda run: run.network.id):
+            with claimed(group[0].network.id, wait) as ours:
+                if not ours:
+                    busy += group
+                    continue
+                left = [run for run in group if wanted(run)]  # another process may have made some meanwhile
+                for number, run in enumerate(left, done + len(group) - len(left) + 1):
+                    log.info("run %d of %d%s: %s", number, total, time_left(began, done, total), run)
+                if left:
+                    make(left)
+                done += len(group)
+        if busy and not wait:
+            log.info("waiting for %d run(s) that another bench is making", len(busy))
+        open_, wait = busy, True
+
+
+def grouped(runs: Sequence[W], shared: Callable[[W], str]) -> list[list[W]]:
     """Runs in groups that have the id of something `shared` in common, in the order of their first runs.
 
     What differs only in settings that act after training is trained once, in one process (`Trial.training`). Trainings
     that differ only in their last stage share a network: the second finds it in the checkpoints (`Trial.network`).
     """
-    groups: dict[str, list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault(shared(trial), []).append(trial)
+    groups: dict[str, list[W]] = {}
+    for run in runs:
+        groups.setdefault(shared(run), []).append(run)
     return list(groups.values())
 
 

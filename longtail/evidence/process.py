@@ -57,7 +57,9 @@ def execute(trials: Sequence[Trial], place: Path, how: How, checkpoints: Path | 
             "options": dict(how.options),
             "out": str(out),
         }
-        outcome = _outcome(_run(job, stderr, how), out, stderr)
+        # -P: import the installed code, not the current folder
+        command = [sys.executable, "-P", "-m", "longtail.evidence.child"]
+        outcome = outcome_of(run_child(command, job, stderr, how), out, stderr)
     if "error" in outcome:
         outcome["error"] = without_places(outcome["error"])
     wall = {"wall": round(time.perf_counter() - began, 3)}
@@ -79,17 +81,27 @@ class Ended:
     peak: int | None
 
 
-def _run(job: dict[str, Any], stderr: Path, how: How) -> Ended:
-    """Start the process and wait for it. The process never outlives this function, not even after an exception."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "longtail.evidence.child",
-    ]  # -P: import the installed code, not the current folder
+def run_child(
+    command: Sequence[str],
+    job: Mapping[str, Any],
+    stderr: Path,
+    how: How,
+    environment: Mapping[str, str] | None = None,
+) -> Ended:
+    """Start a process, give it its job as a line of JSON, and wait for it; `environment` is added to ours.
+
+    The process never outlives this function, not even after an exception.
+    """
     with stderr.open("wb") as log:
         # a session of its own: Ctrl-C reaches only the bench, which then kills the run and records nothing
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=None if environment is None else {**os.environ, **environment},
+        )
     timed_out, peak = None, None
     deadline = None if how.timeout is None else time.monotonic() + how.timeout
     try:
@@ -120,7 +132,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         child.stdin.close()  # type: ignore[union-attr]
 
 
-def _outcome(ended: Ended, out: Path, stderr: Path) -> dict[str, Any]:
+def outcome_of(ended: Ended, out: Path, stderr: Path) -> dict[str, Any]:
     """The outcome that the process wrote down, or one derived from how it ended."""
     peak = {} if ended.peak is None else {"peak_mb": round(ended.peak / 1e6, 1)}
     if ended.timed_out is not None:
