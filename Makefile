@@ -11,7 +11,7 @@ BIN = $(VENV)/bin
 NATIVE = $(wildcard longtail/_native/src/*)
 MODEL ?= demo-model
 
-.PHONY: demo test test-slow lint bench bench-linear clean
+.PHONY: demo test test-slow results lint bench bench-linear clean
 
 demo: $(VENV)/.core
 	@echo; echo "== The corpus: Debian packages, and the packages each is related to"
@@ -45,6 +45,11 @@ sanitize:
 		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 		$(VENV)-sanitize/bin/python -m pytest -q -m "not slow" $(NATIVE_TESTS) || exit 1; done
 
+# Pages and tables that are written from the recorded runs; FILES have marked tables (docs/evidence.md)
+FILES = README.md docs/cascade.md docs/dual.md
+results: $(VENV)/.core
+	$(BIN)/longtail reproduce --from-results --quiet --rewrite $(FILES)
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -56,11 +61,9 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/growth.py --sizes 10000 100000 --rounds 1
 	$(BIN)/python bench/graph.py --only scipy
 
-# compares the linear engine with other projects, whose environments are created in PEERS; see docs/bench-linear.md
-PEERS ?= .peers
+# compares the linear engine with other projects, whose environments are made in the cache; see docs/bench-linear.md
 bench-linear: $(VENV)/.dev
-	PYTHON=$(PYTHON) sh bench/peers.sh $(PEERS)
-	$(BIN)/python bench/linear.py --peers $(PEERS) $(if $(CORPUS),--corpus $(CORPUS)) --json bench/results/linear.jsonl
+	$(BIN)/python bench/linear.py --install $(if $(CORPUS),--corpus $(CORPUS)) --json bench/results/linear.jsonl
 
 $(VENV)/.core: pyproject.toml CMakeLists.txt constraints.txt $(NATIVE)
 	@test -n "$(PYTHON)" || { echo "longtail needs Python 3.11 or newer, but none was found: use make PYTHON=…"; exit 1; }

@@ -1,12 +1,12 @@
 """The linear engine compared with other projects (peers): same matrices, same threads, same machine, one run.
 
-    sh bench/peers.sh FOLDER                                  # creates the environments of the peers, once
-    python bench/linear.py --peers FOLDER                     # all of them on debian-related, three rounds
-    python bench/linear.py --corpus EURLEX57K --peer pecos=PYTHON --system "pecos tfn" --repeats 1
+    python bench/linear.py --install                          # all of them on debian-related, three rounds
+    python bench/linear.py --corpus EURLEX57K --system "longtail tfn" --system "pecos tfn" --repeats 1
 
-Each system runs in its own process, a peer with the interpreter of its environment. Matrices are TF-IDF of words in at
-least two texts, computed once and given to all. Rounds alternate between the systems; the tables show medians, our
-figures against each peer's, and every target with the result. docs/bench-linear.md explains what is compared and how.
+Each system runs in its own process, a peer in its environment (that of `longtail peers`; --install makes missing ones).
+Matrices are TF-IDF of words in at least two texts, computed once and given to all. Rounds alternate between the
+systems; the tables show medians, our figures against each peer's, and every target with the result.
+docs/bench-linear.md explains what is compared and how.
 """
 
 from __future__ import annotations
@@ -33,16 +33,19 @@ from linear.report import (
     bars_table,
     figures_table,
     judged,
+    measured,
     middle,
     paired,
     paired_table,
     ratios_table,
 )
-from linear.systems import ENVIRONMENTS, OWN, SYSTEMS
+from linear.systems import BENCH, ENVIRONMENTS, OWN, SYSTEMS
 
 import longtail
-
-BENCH = Path(__file__).parent
+from longtail.evidence.peers.environments import InstallError, made, ready
+from longtail.evidence.peers.exchange import Exchange
+from longtail.evidence.peers.run import run_peer
+from longtail.evidence.process import How
 
 
 def main() -> None:
@@ -64,9 +67,9 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", action="append", metavar="DATA", help="default: debian-related; may be repeated")
-    known = ", ".join(name for name in ENVIRONMENTS if name != OWN)
+    known = ", ".join(ENVIRONMENTS)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help=f"of {known}")
-    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="where bench/peers.sh created the environments")
+    parser.add_argument("--install", action="store_true", help="make the environments of peers that have none yet")
     parser.add_argument("--system", action="append", metavar="NAME", help=f"only these: {', '.join(SYSTEMS)}")
     parser.add_argument("--repeats", type=int, default=3, help="rounds; default 3")
     parser.add_argument("--threads", type=int, default=2, help="default 2")
@@ -78,11 +81,17 @@ def arguments() -> argparse.Namespace:
 
 
 def environments(args: argparse.Namespace) -> dict[str, str]:
-    """Return the interpreter of each environment that exists."""
+    """Return the interpreter of each environment that exists; with --install, after making those that do not."""
     found = {OWN: sys.executable}
-    if args.peers:
-        places = {name: args.peers / name / "bin" / "python" for name in ENVIRONMENTS if name != OWN}
-        found |= {name: str(place) for name, place in places.items() if place.exists()}
+    for name, peer in ENVIRONMENTS.items():
+        needed = not args.system or any(SYSTEMS[s].environment == name for s in args.system if s in SYSTEMS)
+        try:
+            place = made(peer) if args.install and needed else ready(peer)
+        except InstallError as error:
+            print(error, file=sys.stderr)
+            continue
+        if place is not None:
+            found[name] = str(place)
     for given in args.peer:
         name, _, python = given.partition("=")
         if name not in ENVIRONMENTS or not Path(python).exists():
@@ -97,7 +106,7 @@ def wanted(asked: list[str] | None, pythons: dict[str, str]) -> list[str]:
         if name not in SYSTEMS:
             raise SystemExit(f"--system {name!r}: known are {', '.join(SYSTEMS)}")
         if SYSTEMS[name].environment not in pythons:
-            raise SystemExit(f"--system {name!r} needs --peer {SYSTEMS[name].environment}=PYTHON")
+            raise SystemExit(f"--system {name!r} needs --install, or --peer {SYSTEMS[name].environment}=PYTHON")
     return [name for name, s in SYSTEMS.items() if s.environment in pythons and (not asked or name in asked)]
 
 
@@ -112,8 +121,8 @@ def one_corpus(
     if corpus.test is None:
         raise SystemExit(f"{name} has no test part to compare on")
     if not corpus.train.has_text:
-        systems = [s for s in systems if s not in ("fasttext hs", *CHOSEN) and SYSTEMS[s].space != "none"]
-    prepare(name, corpus, folder, {SYSTEMS[s].driver.partition(":")[2] for s in systems})
+        systems = [s for s in systems if s not in CHOSEN and SYSTEMS[s].reads in ("matrices", "file")]
+    exchange = prepare(name, corpus, folder, {SYSTEMS[s].reads for s in systems})
     found: dict[str, list[dict[str, float]]] = {system: [] for system in systems}
     failed: dict[str, str] = {}
     settings: dict[str, dict[str, Any]] = {}
@@ -121,12 +130,12 @@ def one_corpus(
     try:
         for turn in range(args.repeats):
             for system in (s for s in systems if s not in failed):
-                out = prediction_file(folder, system, str(turn))
-                told = run(pythons[SYSTEMS[system].environment], system, folder, out, args, seed=turn)
+                told, labels = run(pythons[SYSTEMS[system].environment], system, exchange, args, seed=turn)
                 if "failed" in told:
                     failed[system] = told["failed"]
-                elif out.is_file():
-                    told["figures"] |= judged(corpus, system, np.load(out), folder)
+                elif labels is not None:
+                    np.save(prediction_file(folder, system, str(turn)), labels)
+                    told["figures"] |= judged(corpus, system, labels, folder)
                 if "figures" in told:
                     found[system].append(told["figures"])
                     settings[system] = told["settings"]
@@ -182,26 +191,20 @@ def predictions(folder: Path, system: str) -> list[np.ndarray]:
     return [np.load(path) for path in sorted(folder.glob(prediction_file(folder, system, "*").name))]
 
 
-def run(python: str, system: str, folder: Path, out: Path, args: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """Return what one process measured, or why it failed."""
+def run(
+    python: str, system: str, exchange: Exchange, args: argparse.Namespace, seed: int
+) -> tuple[dict[str, Any], np.ndarray | None]:
+    """Return what one process measured, or why it failed, and the labels that it predicted."""
     print(f"  {system} …", end=" ", flush=True, file=sys.stderr)
-    threads = {name: str(args.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")}
-    command = [python, "-m", "linear.measure", system, str(folder), str(args.threads), str(out), str(seed)]
-    try:
-        environment = os.environ | threads | {"PYTHONPATH": str(BENCH), "TMPDIR": str(folder)}
-        done = subprocess.run(command, capture_output=True, env=environment, timeout=args.timeout)
-    except subprocess.TimeoutExpired:
-        told: dict[str, Any] = {"failed": f"took longer than {args.timeout:g} s"}
+    driver, settings, packages = SYSTEMS[system].driver, SYSTEMS[system].settings, SYSTEMS[system].packages
+    how = How(args.threads, args.timeout)
+    outcome, labels = run_peer(python, driver, settings, packages, exchange, how, seed=seed, path=(BENCH,))
+    if outcome["status"] != "done":
+        told: dict[str, Any] = {"failed": outcome["error"]}
     else:
-        if done.returncode < 0:
-            told = {"failed": f"killed by signal {-done.returncode}"}
-        elif done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines() or ["no error output"]
-            told = {"failed": f"exit status {done.returncode}: {' / '.join(said[-3:])}"}
-        else:
-            told = json.loads(out.with_suffix(".json").read_text())
+        told = {"figures": measured(outcome), "versions": outcome["versions"], "settings": outcome["settings"]}
     print(told.get("failed") or f"trained in {told['figures']['train s']:.2f} s", file=sys.stderr)
-    return told
+    return told, labels
 
 
 class Log:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import longtail.recipes  # noqa: F401  # registers the recipes
-from longtail._native import available_threads
+from longtail._native import available_threads, native_threads
 from longtail.core import defaults
 from longtail.core.errors import MissingExtraError, ParameterError, UnsupportedError, nearest, shorten
 from longtail.core.how_many import check_k, check_threshold
@@ -34,7 +34,6 @@ from longtail.metrics import evaluate
 from longtail.metrics.report import Report
 from longtail.store.model import Saved, StoredModel
 from longtail.store.parts import pack_labels, unpack_labels
-from longtail.train.fit import native_threads
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin

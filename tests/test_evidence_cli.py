@@ -258,6 +258,8 @@ def test_the_page_in_the_repository_is_what_its_results_give(capsys: Capture) ->
     assert Path("page.md").read_text() == (root / "docs" / "results.md").read_text()
     kept, drawn = ({p.name: p.read_text() for p in place.glob("results-*.svg")} for place in (root / "docs", Path()))
     assert drawn == kept  # the pictures of curves too
+    for name, again in (("results.html", "page.html"), ("quality-time.svg", "quality-time.svg")):
+        assert Path(again).read_bytes() == (root / "docs" / name).read_bytes()
 
 
 def test_the_table_says_what_a_recipe_chose(data: Path, capsys: Capture) -> None:

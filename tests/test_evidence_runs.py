@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ import numpy as np
 import orjson
 import pytest
 from corpora import topic_corpus, write_corpus
+from encoders import tiny_encoder
+from training import StoppedError, stop_at
 
 import longtail
 import longtail.recipes
@@ -21,7 +23,7 @@ from longtail.core.errors import DataError
 from longtail.core.ranking import Ranking
 from longtail.core.run import Run
 from longtail.data.corpus import Corpus
-from longtail.evidence.bench import Bench, claimed
+from longtail.evidence.bench import Bench, checkpoints_of, claimed
 from longtail.evidence.corpora import Corpora
 from longtail.evidence.paired import compare_runs, intervals_of, recorded_comparison
 from longtail.evidence.predictions import predictions
@@ -32,6 +34,7 @@ from longtail.evidence.trials import System, Trial
 from longtail.metrics import compare
 from longtail.store.cache import cache_folder
 from longtail.store.lines import read_lines
+from longtail.train.loop import Loop
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +70,7 @@ def test_a_run_is_recorded_with_all_that_is_known_of_it(bench: Bench, corpus: Co
     assert set(record["seconds"]) == {"read", "train", "predict", "wall"}
     assert record["seconds"]["wall"] > record["seconds"]["train"] > 0
     assert 20 < record["peak_mb"] < 5000
+    assert 0 < record["model_mb"] < 10 and 1 < record["p50_us"] < 1e6
     assert record["versions"]["numpy"] == np.__version__
     assert record["versions"]["longtail"] == longtail.__version__
     assert record["machine"]["threads"] == 1
@@ -126,6 +130,44 @@ def test_settings_that_act_after_training_share_one_training(
             corpus, longtail.Run(seed=0, threads=1)
         )
         assert score(alone, corpus, "test").report().scores["P@1"] == pytest.approx(record["scores"]["P@1"], abs=1e-3)
+
+
+def test_trainings_that_differ_in_their_last_stage_share_a_network(
+    bench: Bench, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = {"encoder": tiny_encoder(), "length": 16, "batch": 8, "steps": 20, "resolutions": "2:4", "beams": "2:4"}
+    systems = [System.of("cascadexml", tiny | {"ranker": ranker}) for ranker in ("none", "dismec")]
+    trials = bench.trials("topics", systems, [0])
+    folders = []
+    monkeypatch.setattr("longtail.evidence.bench.execute", lambda *a: (folders.append(a[3]), execute(*a))[1])
+    bench.run("topics", trials)
+    assert len(folders) == 2 and folders[0] == folders[1]
+    assert not folders[0].exists()  # checkpoints go when all is recorded
+    network, both = lines(bench)
+    assert both["seconds"]["train"] > 0.5 * network["seconds"]["train"]  # its own time, and that of the network
+    alone = longtail.recipe("cascadexml", **tiny, ranker="dismec").fit(corpus, Run(seed=0, threads=1))
+    assert score(alone, corpus, "test").report().scores["P@1"] == pytest.approx(both["scores"]["P@1"], abs=1e-3)
+
+
+def test_an_interrupted_run_goes_on_from_its_checkpoint(
+    bench: Bench, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an interrupted bench leaves behind is where the next one goes on, and the time of both counts."""
+    words = {"reader": "words", "vectors": "learnt", "dimension": 8, "steps": 30, "epochs": 1}
+    (trial,) = bench.trials("topics", [System.of("unidec", words, "small")], [0])
+    folder, recipe, data = checkpoints_of(trial), trial.system.made(), replace(corpus, test=None)
+    whole = recipe.fit(data, Run(seed=0, threads=1))
+    with monkeypatch.context() as patched:
+        done, begin = stop_at(patched, 0, 20), Loop.train
+        patched.setattr(Loop, "train", lambda loop: (setattr(loop, "_began", loop._began - 1000), begin(loop))[1])
+        with pytest.raises(StoppedError):
+            recipe.fit(data, Run(folder=folder, seed=0, threads=1))
+    assert len(done) == 20
+    bench.run("topics", [trial])
+    (record,) = lines(bench)
+    assert record["seconds"]["train"] > 1000
+    assert record["scores"]["P@1"] == pytest.approx(score(whole, corpus, "test").report().scores["P@1"], abs=1e-3)
+    assert not folder.exists()
 
 
 def test_a_setting_of_the_training_cannot_be_changed_afterwards(corpus: Corpus) -> None:

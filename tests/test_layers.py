@@ -25,7 +25,7 @@ ROWS = [
     ["scoring"],
     ["cascade", "dual"],
     ["recipes"],
-    ["evidence"],
+    ["evidence", "contract"],
     ["cli", "serve", "sklearn"],
 ]
 HEIGHT = {layer: height for height, row in enumerate(ROWS) for layer in row}

@@ -11,8 +11,9 @@ import platformdirs
 import pytest
 
 from longtail.cli.main import main
+from longtail.core.errors import StoreError
 from longtail.store import lock
-from longtail.store.cache import cache_folder, cached, without_cache
+from longtail.store.cache import cache_folder, cached, forget, without_cache
 
 
 class Builder:
@@ -150,3 +151,37 @@ def test_where_the_cache_is_on_linux(monkeypatch, tmp_path):
 def test_refuses_what_cannot_be_kept_with_a_warning(caplog):
     assert cached("key", lambda: {"bad name": np.arange(2)})["bad name"].tolist() == [0, 1]
     assert "array names use letters" in caplog.text
+
+
+def test_a_user_without_a_home_computes_without_a_cache(monkeypatch, caplog):
+    """As in a container whose user id has no entry in the user database."""
+    pwd = pytest.importorskip("pwd")
+
+    def unknown(*_):
+        raise KeyError("no such user")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("HOME", "XDG_CACHE_HOME", "LONGTAIL_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    assert cached("key", Builder(3))["x"][0] == 3
+    assert "set LONGTAIL_CACHE to a folder" in caplog.text
+    monkeypatch.setenv("LONGTAIL_CACHE", "~/mine")
+    with pytest.raises(StoreError, match="set LONGTAIL_CACHE to a folder"):
+        cache_folder()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_forgetting_deletes_links_and_not_what_they_lead_to(folder, tmp_path):
+    cached("key", Builder())
+    elsewhere = tmp_path / "elsewhere"
+    folder.rename(elsewhere)
+    before = sorted(path.relative_to(elsewhere) for path in elsewhere.rglob("*"))
+    (entry,) = elsewhere.iterdir()
+    (tmp_path / ".run").symlink_to(elsewhere)
+    forget(tmp_path / ".run")
+    assert not (tmp_path / ".run").exists()
+    folder.mkdir()
+    (folder / entry.name).symlink_to(entry)
+    forget(folder)
+    assert not folder.exists()
+    assert sorted(path.relative_to(elsewhere) for path in elsewhere.rglob("*")) == before

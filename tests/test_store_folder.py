@@ -279,6 +279,10 @@ def test_refuses_what_is_no_folder_of_ours(tmp_path):
         ('{"format": "longtail-thing", "version": "x"}', "has the version 'x'"),
         ('{"format": "longtail-thing", "version": 2, "longtail": "7.1"}', "newer longtail .7.1.*pip install -U"),
         ('{"format": "longtail-thing", "version": 1}', "generation must be data-<digest>; found None"),
+        (
+            '{"format": "longtail-thing", "version": 1, "generation": "data-0123456789abcdef", "arrays": {}}',
+            "does not say by longtail which version",
+        ),
     ],
 )
 def test_refuses_damaged_or_foreign_manifests(saved, text, message):
@@ -437,3 +441,58 @@ def test_no_permission_is_said(tmp_path):
 def test_errors_of_the_disk_are_explained(tmp_path, code, message):
     with pytest.raises(StoreError, match=message), disk.explained("write this file", tmp_path / "f"):
         raise OSError(code, os.strerror(code))
+
+
+@pytest.fixture
+def precious(tmp_path):
+    path = tmp_path / "precious.txt"
+    path.write_text("do not touch")
+    return path
+
+
+@pytest.mark.skipif(disk.fcntl is None, reason="links need rights on Windows")
+@pytest.mark.parametrize("link", [os.symlink, os.link], ids=["symbolic", "hard"])
+def test_a_save_does_not_write_through_a_link(saved, precious, link):
+    """What a stranger's folder has in place of our own files may lead anywhere."""
+    link(precious, saved / f".{NAME}.tmp")
+    save(saved, arrays_of(2))
+    assert same(read(saved)[1], arrays_of(2))
+    (saved / lock.LOCK).unlink()
+    link(precious, saved / lock.LOCK)
+    with pytest.raises(StoreError, match=re.escape(str(saved / lock.LOCK)) + r".*(delete it|delete the link)"):
+        save(saved, arrays_of(3))
+    assert same(read(saved)[1], arrays_of(2))
+    assert precious.read_text() == "do not touch"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_in_place_of_a_file_is_refused_at_once(saved, tmp_path):
+    manifest = read_manifest(saved, NAME, KIND)
+    array = saved / manifest["generation"] / manifest["arrays"]["weights"]["file"]
+    array.unlink()
+    os.mkfifo(array)
+    with pytest.raises(StoreError, match="not a regular file"):
+        read(saved)
+    for name in (NAME, lock.LOCK):
+        (saved / name).unlink()
+        os.mkfifo(saved / name)
+    with pytest.raises(StoreError, match="not a regular file"):
+        read(saved)
+    with pytest.raises(StoreError, match="not a regular file"):
+        save(saved, arrays_of(2))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    os.mkfifo(empty / "other.json")
+    with pytest.raises(StoreError, match=f"no {NAME}"):
+        read(empty)
+
+
+@pytest.mark.parametrize(("number", "said"), [(errno.ENOMEM, "not enough memory"), (errno.EACCES, "permissions")])
+def test_what_the_system_denies_is_not_called_damage(saved, monkeypatch, number, said):
+    def denied(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(npy.np, "load", denied)
+    with pytest.raises(StoreError, match=said) as caught:
+        read(saved)
+    assert "damaged" not in str(caught.value)

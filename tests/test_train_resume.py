@@ -206,3 +206,13 @@ def test_killed_at_any_moment(corpus: Corpus, tmp_path: Path) -> None:
     if not (model / "model.json").exists():
         assert main(arguments) == 0
     same(longtail.load(whole), longtail.load(model))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_checkpoints_are_not_written_through_a_link(corpus: Corpus, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".run").symlink_to(tmp_path / "elsewhere")
+    for resume in (False, True):
+        with pytest.raises(longtail.LongtailError, match=r"\.run: is a symbolic link.*delete it"):
+            fit("unidec", corpus, Run(folder=tmp_path / ".run", resume=resume))
+    assert not list((tmp_path / "elsewhere").iterdir())

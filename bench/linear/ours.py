@@ -1,4 +1,4 @@
-"""longtail, through its public calls. See `measure` for what the methods mean."""
+"""longtail, through its public calls. See `peerside.measure` for what the methods mean."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from peerside.driver import TOP, Driver, lines, matrix
 
 import longtail
 from longtail import _native
@@ -20,22 +21,20 @@ from longtail.core.run import Run
 from longtail.core.texts import Texts
 from longtail.data.dataset import Dataset
 from longtail.encoders.tfidf import Tfidf, TfidfParameters
+from longtail.linear.blocks import TfidfBlock
 from longtail.linear.ranker import BIAS
 
-TOP = 10
 
-
-class Longtail:
+class Longtail(Driver):
     """xr-linear on the matrices. Its model folder contains tree, weights and label keys, but no words."""
 
-    seed = 0
-
     def __init__(self, threads: int, **settings: Any):
-        self.run, self.settings = Run(threads=threads), settings
+        super().__init__(threads, **settings)
+        self.run = Run(threads=threads)
         _native.set_threads(threads)
 
     def load(self, folder: Path) -> None:
-        X, Y = (sp.load_npz(folder / f"{name}.npz").tocsr() for name in ("X", "Y"))
+        X, Y = matrix(folder, "X"), matrix(folder, "Y")
         self.begin(X, Y)
 
     def begin(self, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
@@ -56,7 +55,7 @@ class Longtail:
         self.model = longtail.load(self.folder)
 
     def points(self, folder: Path) -> sp.csr_matrix:
-        return sp.load_npz(folder / "X_test.npz").tocsr()
+        return matrix(folder, "X_test")
 
     def batch(self, points: sp.csr_matrix, k: int) -> np.ndarray:
         return self.model.predict(points, k).indices
@@ -75,11 +74,11 @@ class Longtail:
     def from_texts(self, folder: Path, n: int) -> list[Callable[[], Any]]:
         """From a text to its labels: the same weights after an encoder."""
         about = json.loads((folder / "about.json").read_text())
-        if not (folder / "train.json").is_file():
+        if not (folder / "train.texts").is_file():
             return []
-        train, test = (json.loads((folder / f"{part}.json").read_text()) for part in ("train", "test"))
+        train, test = lines(folder, "train.texts"), lines(folder, "test.texts")
         encoder, _ = Tfidf.fit(Texts.of(train), TfidfParameters(min_texts=about["min_texts"]))
-        self.model.encoder = encoder
+        self.model.blocks = [TfidfBlock(encoder)]
         return [lambda text=text: self.model.predict([text], TOP) for text in test[:n]]
 
 
@@ -90,7 +89,7 @@ class Flat(Longtail):
         super().__init__(threads, **settings, prune=0.0, leaf_size=1000)
 
     def load(self, folder: Path) -> None:
-        X, Y = (sp.load_npz(folder / f"{name}.npz").tocsr() for name in ("X", "Y"))
+        X, Y = matrix(folder, "X"), matrix(folder, "Y")
         self.begin(X, Y[:, np.load(folder / "slice.npy")])
 
 
@@ -132,20 +131,17 @@ class ChosenWords(Chosen):
         return self.encoder.encode(self.test_texts)
 
     def from_texts(self, folder: Path, n: int) -> list[Callable[[], Any]]:
-        self.model.encoder = self.encoder
+        self.model.blocks = [TfidfBlock(self.encoder)]
         return [lambda text=text: self.model.predict([text], TOP) for text in self.test_texts[:n]]
 
 
-class TfidfOnly:
+class TfidfOnly(Driver):
     """Fit and transform of the training texts with the settings of the matrices."""
 
-    def __init__(self, threads: int):
-        _native.set_threads(threads)
-
     def load(self, folder: Path) -> None:
-        self.train_texts = Texts.of(json.loads((folder / "train.json").read_text()))
-        self.least = json.loads((folder / "about.json").read_text())["min_texts"]
+        _native.set_threads(self.threads)
+        self.train_texts = Texts.of(lines(folder, "train.texts"))
 
     def train(self) -> None:
-        encoder, counts = Tfidf.fit(self.train_texts, TfidfParameters(min_texts=self.least))
+        encoder, counts = Tfidf.fit(self.train_texts, TfidfParameters(**self.settings))
         encoder.weigh(counts)

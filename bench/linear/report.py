@@ -12,8 +12,8 @@ import numpy as np
 import longtail
 from linear.prepare import KS
 from linear.systems import SYSTEMS
-from longtail.core.ranking import Ranking
 from longtail.data.dataset import Dataset
+from longtail.evidence.predictions import in_order
 from longtail.metrics import compare, evaluate
 
 SCORES = tuple(f"{name}@{k}" for name in ("P", "PSP") for k in KS)
@@ -53,12 +53,21 @@ BARS = [
 ]
 CHOSEN = ("longtail chosen", "longtail chosen words")  # the second has other features: not part of the targets
 ENSEMBLE = "omikuji parabel"  # the best linear peer
+QUERIES = {"": "", "core_": "core ", "text_": "text "}
+TITLES = {  # what is measured, as the table calls it
+    "trained_mb": "peak MB",
+    "loaded_mb": "loaded MB",
+    "model_mb": "model MB",
+    **{f"{key}p{n}_us": f"{title}p{n} µs" for key, title in QUERIES.items() for n in (50, 99)},
+}
 
 
-def ranking(labels: longtail.Labels, found: np.ndarray) -> Ranking:
-    """Return saved predictions (N, k) as a ranking; the evaluator only uses their order, not their scores."""
-    scores = np.where(found >= 0, -np.arange(found.shape[1], dtype=np.float32), np.float32(-np.inf))
-    return Ranking(found, scores, labels)
+def measured(outcome: dict[str, Any]) -> Figures:
+    """Return what a process measured, in the order and with the titles of the table."""
+    figures = {"train s": outcome["seconds"]["train"]}
+    if "points" in outcome:
+        figures["docs/s"] = outcome["points"] / outcome["seconds"]["predict"]
+    return figures | {title: outcome[key] for key, title in TITLES.items() if key in outcome}
 
 
 def judged(corpus: longtail.Corpus, system: str, found: np.ndarray, folder: Path) -> Figures:
@@ -66,7 +75,7 @@ def judged(corpus: longtail.Corpus, system: str, found: np.ndarray, folder: Path
     data, labels = corpus.test, corpus.labels
     if SYSTEMS[system].space == "slice":
         data, labels = sliced(data, labels, np.load(folder / "slice.npy"))
-    scores = evaluate(ranking(labels, found), data.Y, labels, ks=KS, ignore=data.ignore).scores
+    scores = evaluate(in_order(found, labels), data.Y, labels, ks=KS, ignore=data.ignore).scores
     return {name: scores[name] for name in SCORES}
 
 
@@ -81,7 +90,7 @@ def sliced(data: Dataset, labels: longtail.Labels, some: np.ndarray) -> tuple[Da
 
 def paired(corpus: longtail.Corpus, ensemble: list[np.ndarray], chosen: list[np.ndarray]) -> dict[str, Any]:
     """Paired bootstrap of P@k, ours − theirs, over the test points; runs of a system are averaged point by point."""
-    a, b = ([ranking(corpus.labels, found) for found in runs] for runs in (ensemble, chosen))
+    a, b = ([in_order(found, corpus.labels) for found in runs] for runs in (ensemble, chosen))
     names = [f"P@{k}" for k in KS]
     found = compare(a, b, corpus.test.Y, corpus.labels, ks=KS, ignore=corpus.test.ignore, metrics=names)
     return found.to_json()

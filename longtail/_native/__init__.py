@@ -6,7 +6,8 @@ the AVX2 versions off.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +22,20 @@ Csr = Any  # scipy's CSR classes, scipy is not imported just for a type
 
 _kernels.set_threads(default_threads())
 
-get_threads = _kernels.get_threads
-set_threads = _kernels.set_threads
+get_threads = _kernels.get_threads  # for a kernel that the calling Python thread starts now
+set_threads = _kernels.set_threads  # for all Python threads that are not in a `native_threads` block
 simd_name = _kernels.simd_name
 has_openmp = _kernels.has_openmp
+
+
+@contextmanager
+def native_threads(count: int) -> Iterator[None]:
+    """In the block, kernels that the calling Python thread starts have this many threads; others are not affected."""
+    before = _kernels.set_own_threads(count)
+    try:
+        yield
+    finally:
+        _kernels.set_own_threads(before)
 
 
 def top_k(scores: Csr | NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

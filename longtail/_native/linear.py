@@ -146,6 +146,13 @@ class PackedLevel(NamedTuple):
         """The level as the kernels take it."""
         return (*self[:-1], *self.form[:2].tolist())
 
+    def check_records(self, width: int) -> None:
+        """Refuse, by a ValueError, weights that lead out of these arrays; `width` features, the bias among them.
+
+        For levels from a file, after `BeamSearch` has checked the sizes. It reads all weights once.
+        """
+        _kernels.check_records(*self.arguments(), width)
+
     @property
     def kind(self) -> WeightKind:
         """The type that weights are stored as."""

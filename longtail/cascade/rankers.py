@@ -68,6 +68,10 @@ class RankedRecipe(TransformerRecipe):
         """Whether rankers come after the network."""
         return self.ranker.method != "none"
 
+    def settings_of_last_stage(self) -> frozenset[str]:
+        """All of `ranker`: the network is trained without it."""
+        return frozenset(name for name in self.names() if name.partition(".")[0] == "ranker")
+
     @abstractmethod
     def embedding(self, net: parts.Cascade) -> str:
         """The name of the feature that is the embedding of a text."""

@@ -18,6 +18,7 @@ longtail bench debian-related --recipe xr-linear parabel bonsai --dry-run
 longtail bench debian-related my-corpus --data FOLDER --recipe xr-linear --set C=0.5 --table --markdown
 longtail bench debian-related --recipe decaf astec --preset small
 longtail bench debian-related --table                    # all recorded runs, without training
+longtail bench debian-related --prune --dry-run          # which lines no longer count
 """
 DESCRIPTION = """Train and score a grid of recipes, settings and seeds on one or more corpora. Each training is a
 process of its own. Its figures, time, peak memory, versions and machine are appended as one line of JSON to
@@ -51,7 +52,10 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--table", action="store_true", help="show all figures with their intervals")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be run")
+    parser.add_argument(
+        "--prune", action="store_true", help="drop recorded lines of earlier versions of a recipe or of the evaluation"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be run, or dropped")
     add_bench_options(parser)
     add_data_options(parser)
 
@@ -88,9 +92,13 @@ def run(args: argparse.Namespace) -> int:
 
     if args.markdown and not args.table:
         raise ParameterError("--markdown needs --table")
-    if not args.recipe and (args.set or args.grid or args.preset or not args.table):
+    if args.prune and (args.recipe or args.set or args.grid or args.preset or args.table):
+        raise ParameterError("--prune takes names of corpora alone, and --dry-run")
+    if not args.recipe and (args.set or args.grid or args.preset or not (args.table or args.prune)):
         raise ParameterError("give the recipes to run: --recipe R … (`longtail recipes` lists them)")
     bench = bench_of(args, read_options(args))
+    if args.prune:
+        return prune_results(bench, args)
     systems = grid(args.recipe, parse_settings(args.set), parse_grid(args.grid), args.preset)
     for system in systems:
         system.made()  # refuse wrong settings before data is read
@@ -109,6 +117,21 @@ def run(args: argparse.Namespace) -> int:
     if failed:
         log.warning("%d of %d runs have no figures; --again-failed repeats them", failed, len(records))
     return int(failed > 0)
+
+
+def prune_results(bench: Any, args: argparse.Namespace) -> int:
+    """Drop the lines of the corpora that no longer count, and say how many."""
+    from longtail.cli.show import console
+    from longtail.evidence.prune import prune
+
+    for name in args.corpora:
+        path = bench.results.path(name)
+        if not path.exists():
+            raise ParameterError(f"nothing is recorded on {name!r}: there is no file {path}")
+        dropped = prune(path, args.dry_run)
+        verb = "would be dropped" if args.dry_run else "dropped"
+        console().print(f"{path}: {dropped} line{'s' * (dropped != 1)} {verb}", markup=False)
+    return 0
 
 
 def read_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -145,13 +168,22 @@ def show_plan(bench: Any, planned: dict[str, list[Any]]) -> None:
 
 
 def show_tables(bench: Any, planned: dict[str, list[Any]], args: argparse.Namespace) -> None:
-    """Show the full table of each corpus."""
-    from longtail.cli.show import console, table
-    from longtail.evidence.table import markdown, tables_of
+    """Show the full table of each corpus; with everything recorded, also that of other projects."""
+    from longtail.evidence.table import peers_recorded, tables_of
 
     for name, trials in planned.items():
         for made in tables_of(bench, name, trials, args.seeds, progress(args)):
-            if args.markdown:
-                print(markdown(made), end="")  # noqa: T201
-            else:
-                console().print(table(made.columns, made.rows, made.title))
+            show_made(made, args.markdown)
+        for made in [] if trials else peers_recorded(bench, name):
+            show_made(made, args.markdown)
+
+
+def show_made(made: Any, as_markdown: bool) -> None:
+    """Show a table of results, on the terminal or as Markdown."""
+    from longtail.cli.show import console, table
+    from longtail.evidence.table import markdown
+
+    if as_markdown:
+        print(markdown(made), end="")  # noqa: T201
+    else:
+        console().print(table(made.columns, made.rows, made.title))

@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> None:
         ["trained in", f"{training.get('seconds', 0):.1f} s"],
         ["size", size(about["bytes"])],
         ["made by", f"longtail {about['longtail']}, format version {about['version']}"],
+        *([["package", "{name} {version}".format(**about["package"])]] if "package" in about else []),
         ["generation", about["generation"]],
     ]
     out = console()

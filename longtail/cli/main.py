@@ -33,8 +33,10 @@ COMMANDS = (
     "encoders",
     "info",
     "recipes",
+    "contract",
     "convert",
     "bench",
+    "peers",
     "reproduce",
 )
 DESCRIPTION = "Give a text the right few labels out of thousands to millions."

@@ -29,16 +29,7 @@ def run(args: argparse.Namespace) -> None:
     from longtail.train.recipe import TrainedRecipe
 
     if args.name is None:
-        found = {name: recipes[name] for name in recipes}
-        if args.json:
-            listed = [
-                {"name": n, "title": r.title, "paper": r.paper, "needs": list(r.needs), "presets": r.presets}
-                for n, r in found.items()
-            ]
-            print(dump(listed))  # noqa: T201
-            return
-        rows = [[name, r.title, r.paper, ", ".join(r.needs) or "–"] for name, r in found.items()]
-        console().print(table(["recipe", "what it is", "paper", "needs"], rows))
+        show_all(args)
         return
     chosen = recipes[args.name]
     shared = {*TrainedRecipe.names()}
@@ -50,13 +41,46 @@ def run(args: argparse.Namespace) -> None:
         print(dump(parameters))  # noqa: T201
         return
     out = console()
-    out.print(f"{chosen.name}: {chosen.title}. Paper: {chosen.paper}.\n", markup=False)
+    offer = recipes.offer(args.name)
+    package = "" if offer is None else f" From the package {offer}."
+    out.print(f"{chosen.name}: {chosen.title}. Paper: {chosen.paper}.{package}\n", markup=False)
     out.print(unwrapped(chosen.__doc__ or "") + "\n", markup=False)
     rows = [[p["name"], str(p["default"]), p["type"], p["help"]] for p in parameters]
     out.print(table(["--set", "default", "is", "meaning"], rows) if rows else "This recipe has no parameters.")
     for preset, settings in chosen.presets.items():
         shown = " ".join(f"{key}={value}" for key, value in settings.items())
         out.print(f"--preset {preset}: {shown}", markup=False)
+
+
+def show_all(args: argparse.Namespace) -> None:
+    """The table of all recipes. One of another package that does not work is listed with its error."""
+    from longtail.cli.show import console, dump, table
+    from longtail.core.recipe import recipes
+
+    rows = [row_of(name) for name in recipes]
+    if args.json:
+        print(dump(rows))  # noqa: T201
+        return
+    columns = ["recipe", "what it is", "paper", "needs"]
+    cells = [[r["name"], r["error"] or r["title"], r["paper"] or "–", ", ".join(r["needs"]) or "–"] for r in rows]
+    if any(row["package"] for row in rows):
+        columns.append("package")
+        cells = [[*shown, row["package"] or "longtail"] for shown, row in zip(cells, rows, strict=True)]
+    console().print(table(columns, cells))
+
+
+def row_of(name: str) -> dict[str, Any]:
+    """What the list says of one recipe. To know its title, the package that has it is imported."""
+    from longtail.core.errors import PackageError
+    from longtail.core.recipe import recipes
+
+    row: dict[str, Any] = {"name": name, "title": None, "paper": None, "needs": [], "presets": {}}
+    row |= {"package": " and ".join(map(str, recipes.offers().get(name, []))) or None, "error": None}
+    try:
+        found = recipes[name]
+    except PackageError as error:
+        return row | {"error": str(error)}
+    return row | {"title": found.title, "paper": found.paper, "needs": list(found.needs), "presets": found.presets}
 
 
 def unwrapped(docstring: str) -> str:

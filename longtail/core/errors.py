@@ -45,6 +45,10 @@ class UnsupportedError(LongtailError):
     """This recipe or model cannot do what was asked; the message names one that can, or what it needs."""
 
 
+class PackageError(LongtailError):
+    """Another installed package offers something to longtail that cannot be used; the message names the package."""
+
+
 class MissingExtraError(LongtailError, ImportError):
     """A feature needs an optional package that is not installed."""
 

@@ -178,11 +178,11 @@ class Model(ABC):
 
 
 def able_to(verb: str) -> list[str]:
-    """The recipes whose models implement the optional method `verb`. For error messages: it imports all recipes."""
+    """Our recipes whose models implement the optional method `verb`. For error messages: it imports all of them."""
     from longtail.core.recipe import recipes
 
     able = []
-    for name in recipes:
+    for name in recipes.own:
         with contextlib.suppress(LongtailError, ImportError):  # has no model class, or its extra is not installed
             if getattr(recipes[name].model_class(), verb) is not getattr(Model, verb):
                 able.append(name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from longtail.core.errors import ParameterError, UnsupportedError
+from longtail.core.errors import ParameterError, UnsupportedError, shorten
 from longtail.core.parameters import Parameters
 from longtail.core.registry import Registry
 
@@ -32,6 +33,7 @@ class Recipe(Parameters):
     version: ClassVar[int] = 1  # raised when the same settings train another model: older measurements no longer count
     supports: ClassVar[frozenset[str]] = frozenset()  # any of "device", "budget", "resume"
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    exempt: ClassVar[dict[str, str]] = {}  # checks of the contract that do not apply to it, each with the reason
     renamed: ClassVar[dict[str, str]] = {}  # old name → new name of parameters, for models saved with the old one
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -57,6 +59,14 @@ class Recipe(Parameters):
         """Settings that change how a trained model predicts and nothing of its training.
 
         `Model.with_settings` gives a trained model other values of them; the bench then trains once for all values.
+        """
+        return frozenset()
+
+    def settings_of_last_stage(self) -> frozenset[str]:
+        """Settings that only the last stage of a training reads, such as rankers on features of a trained network.
+
+        Trainings that differ in nothing else share what comes before: a checkpoint of one continues the other, and the
+        bench trains the network once.
         """
         return frozenset()
 
@@ -89,10 +99,30 @@ class Recipe(Parameters):
             raise UnsupportedError(f"{self.kind} needs labels with texts, but those of {corpus.name!r} have none")
 
 
-recipes: Registry[type[Recipe]] = Registry("recipe")
+def problem_of(name: str, found: object) -> str | None:
+    """Why `found`, which another package offers, cannot be the recipe `name`; None if it can."""
+    if not isinstance(found, type) or not issubclass(found, Recipe):
+        return f"is no class derived from longtail.core.recipe.Recipe, but {shorten(found)}"
+    own = getattr(found, "name", None)
+    if not isinstance(own, str):
+        return f'has no name: write name = "{name}" into the class'
+    if own != name:
+        return f"is called {own!r} in its class: give the class and the entry point the same name"
+    if not isinstance(getattr(found, "title", None), str):
+        return 'has no title: write title = "…" into the class, one line about it'
+    if undecorated := [key for key, value in vars(found).items() if isinstance(value, dataclasses.Field)]:
+        return f"has the parameter {undecorated[0]}, but is no dataclass: write @dataclass(frozen=True) above the class"
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        return f"does not implement {', '.join(missing)}"
+    return None
+
+
+GROUP = "longtail.recipes"  # the entry points by which other packages offer recipes (docs/own-recipe.md)
+recipes: Registry[type[Recipe]] = Registry("recipe", GROUP, problem_of)
 
 
 def recipe(name: str, *, preset: str | None = None, **parameters: Any) -> Recipe:
     """The recipe called `name` with these parameters; all others as in `preset`, or at their defaults."""
+    recipes.offers()  # also where the name is ours: it warns of a package that offers one of the same name
     chosen = recipes[name]
     return chosen.of(**{**chosen.preset(preset), **parameters})

@@ -207,6 +207,9 @@ class Tfidf:
         settings = TfidfParameters.of(**meta["settings"])
         hashed = settings.hashing is not None
         terms = Texts.of([]) if hashed else Texts(arrays["terms.data"], arrays["terms.offsets"])
+        width = settings.hashing or len(terms)
+        if arrays["terms.texts"].shape != (width,) or not 0 <= meta["words"] <= width:
+            raise ValueError(f"{width:,} terms have counts of shape {arrays['terms.texts'].shape}")
         return cls(terms, meta["words"], arrays["terms.texts"], meta["texts"], meta["average"], settings)
 
 

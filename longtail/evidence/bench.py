@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from longtail.core.errors import DataError, StoreError
 from longtail.data.corpus import Corpus
@@ -17,11 +18,12 @@ from longtail.evidence.process import How, execute
 from longtail.evidence.results import Results
 from longtail.evidence.trials import System, Trial, trials_of
 from longtail.store import disk
-from longtail.store.cache import cache_folder
+from longtail.store.cache import cache_folder, forget
 from longtail.store.lock import locked
 
 log = logging.getLogger("longtail")
 LOCKS = "bench-locks"  # in the cache: a run in progress is locked, so that a second bench takes another one
+CHECKPOINTS = "bench-runs"  # in the cache: checkpoints of networks, until their runs are recorded
 PAUSE = 0.5  # seconds between two checks of a run that another bench is making
 
 
@@ -67,27 +69,20 @@ class Bench:
     def _all(
         self, name: str, trials: Sequence[Trial], wanted: Callable[[Trial], bool], take: Callable[[Trial, Any], None]
     ) -> None:
-        open_ = [trial for trial in trials if wanted(trial)]
-        if skipped := len(trials) - len(open_):
-            log.info("%s: %d of %d runs are recorded already", trials[0].corpus, skipped, len(trials))
-        began, total, done, wait = time.monotonic(), len(open_), 0, False
-        while open_:
-            busy = []
-            for group in sharing(open_):
-                with claimed(group[0].training.id, wait) as ours:
-                    if not ours:
-                        busy += group
-                        continue
-                    left = [trial for trial in group if wanted(trial)]  # another bench may have made some meanwhile
-                    for number, trial in enumerate(left, done + len(group) - len(left) + 1):
-                        log.info("run %d of %d%s: %s", number, total, time_left(began, done, total), trial)
-                    records = execute(left, self.corpora.place(name), self.how) if left else []
-                    for trial, record in zip(left, records, strict=True):
-                        take(trial, record)
-                    done += len(group)
-            if busy and not wait:
-                log.info("waiting for %d run(s) that another bench is making", len(busy))
-            open_, wait = busy, True
+        def make(group: list[Trial]) -> None:
+            folder = checkpoints_of(group[0])
+            for runs in grouped(group, lambda trial: trial.training.id):
+                for trial, record in zip(runs, execute(runs, self.corpora.place(name), self.how, folder), strict=True):
+                    take(trial, record)
+            if not any(self.unfinished(trial) for trial in group):
+                forget(folder)
+
+        share_work(trials, wanted, make)
+
+    def unfinished(self, trial: Trial) -> bool:
+        """Whether a run was stopped before its end, so that its checkpoint may still be asked for."""
+        record = self.results.of(trial.corpus).run.get(trial.id)
+        return record is not None and record["status"] in ("killed", "timed-out")
 
     def _record(self, trial: Trial, record: dict[str, Any]) -> None:
         self.results.add(trial.corpus, record)
@@ -102,12 +97,60 @@ class Bench:
             self.results.add(trial.corpus, record)
 
 
-def sharing(trials: Sequence[Trial]) -> list[list[Trial]]:
-    """Runs grouped by their training: what differs only in settings that act afterwards is trained once."""
-    groups: dict[str, list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault(trial.training.id, []).append(trial)
+class Work(Protocol):
+    """A run that can be made; those with one `network.id` are made together."""
+
+    @property
+    def network(self) -> Any:
+        """What has the id under which the run is locked while it is made."""
+
+    @property
+    def corpus(self) -> str:
+        """The name of its corpus."""
+
+
+W = TypeVar("W", bound=Work)
+
+
+def share_work(runs: Sequence[W], wanted: Callable[[W], bool], make: Callable[[list[W]], None]) -> None:
+    """Make the runs that are wanted; other processes that make the same ones at the same time get a share of them."""
+    open_ = [run for run in runs if wanted(run)]
+    if skipped := len(runs) - len(open_):
+        log.info("%s: %d of %d runs are recorded already", runs[0].corpus, skipped, len(runs))
+    began, total, done, wait = time.monotonic(), len(open_), 0, False
+    while open_:
+        busy = []
+        for group in grouped(open_, lambda run: run.network.id):
+            with claimed(group[0].network.id, wait) as ours:
+                if not ours:
+                    busy += group
+                    continue
+                left = [run for run in group if wanted(run)]  # another process may have made some meanwhile
+                for number, run in enumerate(left, done + len(group) - len(left) + 1):
+                    log.info("run %d of %d%s: %s", number, total, time_left(began, done, total), run)
+                if left:
+                    make(left)
+                done += len(group)
+        if busy and not wait:
+            log.info("waiting for %d run(s) that another bench is making", len(busy))
+        open_, wait = busy, True
+
+
+def grouped(runs: Sequence[W], shared: Callable[[W], str]) -> list[list[W]]:
+    """Runs in groups that have the id of something `shared` in common, in the order of their first runs.
+
+    What differs only in settings that act after training is trained once, in one process (`Trial.training`). Trainings
+    that differ only in their last stage share a network: the second finds it in the checkpoints (`Trial.network`).
+    """
+    groups: dict[str, list[W]] = {}
+    for run in runs:
+        groups.setdefault(shared(run), []).append(run)
     return list(groups.values())
+
+
+def checkpoints_of(trial: Trial) -> Path:
+    """Where the checkpoints of a run lie until it is recorded, so that one that was interrupted goes on there."""
+    return cache_folder() / CHECKPOINTS / trial.network.id
 
 
 @contextmanager

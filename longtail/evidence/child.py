@@ -30,7 +30,8 @@ from longtail.data.corpus import Corpus
 from longtail.data.read import read
 from longtail.evidence.machine import peak_bytes
 from longtail.evidence.predictions import keep_predictions
-from longtail.evidence.score import ScoredModel, score
+from longtail.evidence.score import ScoredModel, part_of, score
+from longtail.evidence.serving import served
 from longtail.metrics import Report
 
 DECIMALS = 4  # of a figure in percent: 12,000 test points move P@5 by 0.0017 at the least
@@ -50,8 +51,7 @@ def main() -> None:
     except Exception as error:
         traceback.print_exc()
         outcome = {"status": "failed", "error": f"a bug: {type(error).__name__}: {error}"}
-    peak = peak_bytes()
-    Path(job["out"]).write_bytes(orjson.dumps(outcome | ({} if peak is None else {"peak_mb": round(peak / 1e6, 1)})))
+    Path(job["out"]).write_bytes(orjson.dumps(outcome | peak_of_process()))
 
 
 def end_with_parent() -> None:
@@ -64,6 +64,8 @@ def end_with_parent() -> None:
 def measure(job: dict[str, Any]) -> dict[str, Any]:
     """Read, train once, then predict and score for each of the runs; returns the figures for their lines."""
     set_threads(job["threads"])
+    if job["folder"] is not None and job["folder"] not in sys.path:  # of a recipe that another package offers
+        sys.path.append(job["folder"])
     began = time.perf_counter()
     corpus = read(job["place"], **job["options"])
     if corpus.digest != job["digest"]:
@@ -71,11 +73,28 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
             "the corpus has changed since the bench started", where=corpus.name, fix="start the bench again"
         )
     was_read = time.perf_counter()
-    run = Run(seed=job["seed"], threads=job["threads"])
-    model = recipe(job["recipe"], **job["settings"]).fit(replace(corpus, test=None), run)
-    trained = time.perf_counter()
+    run, made = Run(seed=job["seed"], threads=job["threads"]), recipe(job["recipe"], **job["settings"])
+    if job["checkpoints"] is not None and "resume" in made.supports:
+        run = replace(run, folder=Path(job["checkpoints"]), resume=True)
+    model = made.fit(replace(corpus, test=None), run)
+    trained = time.perf_counter() + model.about.get("seconds_before", 0.0)  # of processes that were interrupted
     seconds = {"read": round(was_read - began, 3), "train": round(trained - was_read, 3)}
-    return {"status": "done", "runs": [measured(model, corpus, run, job, seconds) for run in job["runs"]]}
+    told = [measured(model, corpus, run, job, seconds) for run in job["runs"]]
+    peak = peak_of_process()  # before models are saved and loaded again
+    _, test = part_of(corpus, "test")
+    return {
+        "status": "done",
+        "runs": [
+            own | peak | served(model.with_settings(**run["settings"]), test)
+            for own, run in zip(told, job["runs"], strict=True)
+        ],
+    }
+
+
+def peak_of_process() -> dict[str, float]:
+    """The peak memory so far in MB; empty if the system does not tell."""
+    peak = peak_bytes()
+    return {} if peak is None else {"peak_mb": round(peak / 1e6, 1)}
 
 
 def measured(

@@ -12,13 +12,17 @@ from typing import Any
 
 import longtail
 from longtail._native import available_threads
+from longtail.core.outside import Offer
 
 PACKAGES = ("longtail", "numpy", "scipy", "torch")
 
 
-def versions() -> dict[str, str]:
-    """The versions of Python, longtail and its numerical packages, and the commit if the code is a git checkout."""
-    found = {"python": platform.python_version()}
+def versions(offer: Offer | None = None) -> dict[str, str]:
+    """The versions of Python, longtail and its numerical packages, and the commit if the code is a git checkout.
+
+    `offer`: where the recipe comes from, if another package offers it; then the version of that package too.
+    """
+    found = {"python": platform.python_version()} | ({} if offer is None else {offer.package: offer.version})
     for package in PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)

@@ -33,9 +33,9 @@ def reproduce_command(outcomes: Sequence[Outcome], corpus: str, folder: str = "F
     return f"longtail reproduce {ids} --corpus {corpus} --data {folder} --threads 1"
 
 
-def bench_command(corpus: str, system: System, seeds: Sequence[int]) -> str:
+def bench_command(corpus: str, system: System, seeds: Sequence[int], folder: str = "FOLDER") -> str:
     """The command that makes the missing runs of one arm."""
     preset = [] if system.preset is None else [f"--preset {system.preset}"]
     settings = [f"--set {key}={value}" for key, value in system.settings]
-    words = ["longtail bench", corpus, "--data FOLDER --threads 1 --recipe", system.recipe, *preset, *settings]
+    words = ["longtail bench", corpus, f"--data {folder} --threads 1 --recipe", system.recipe, *preset, *settings]
     return " ".join([*words, "--seeds", *map(str, seeds)])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longtail.core.errors import DataError
+from longtail.core.labels import Labels
 from longtail.core.ranking import Ranking
 from longtail.data.corpus import Corpus
 from longtail.evidence.score import ScoredModel
@@ -30,9 +32,14 @@ def predictions(id: str, corpus: Corpus) -> Ranking | None:
     indices = found["indices"]
     if corpus.test is None or len(indices) != len(corpus.test):
         raise DataError(f"the predictions kept for run {id} are not of {corpus.name!r}", fix="clear the cache")
-    falling = np.arange(indices.shape[1], 0, -1, dtype=np.float32)  # only the order matters
+    return in_order(indices, corpus.labels)
+
+
+def in_order(indices: NDArray[np.int32], labels: Labels) -> Ranking:
+    """Labels (N, k), best first and −1 at the end of shorter rows, as a ranking: only their order matters."""
+    falling = np.arange(indices.shape[1], 0, -1, dtype=np.float32)
     scores = np.where(indices >= 0, falling, np.float32(-np.inf))
-    return Ranking(indices, np.asarray(scores, np.float32), corpus.labels)
+    return Ranking(indices, np.asarray(scores, np.float32), labels)
 
 
 def _key(id: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from longtail.core.recipe import recipes
 from longtail.evidence.machine import machine, peak_bytes, versions
 from longtail.evidence.trials import Trial
 
@@ -33,31 +34,37 @@ class How:
     started: Callable[[int], None] | None = None  # called with the id of each process
 
 
-def execute(trials: Sequence[Trial], place: Path, how: How) -> list[dict[str, Any]]:
+def execute(trials: Sequence[Trial], place: Path, how: How, checkpoints: Path | None = None) -> list[dict[str, Any]]:
     """Make runs that share one training (`Trial.training`): a line for the results of each.
 
-    There are lines whether the training succeeded, failed, was killed or took too long.
+    A network continues from its checkpoint in the folder `checkpoints`, and leaves its last one there. There are lines
+    whether the training succeeded, failed, was killed or took too long.
     """
     began, training = time.perf_counter(), trials[0].training
+    offer = recipes.offer(training.system.recipe)
     with tempfile.TemporaryDirectory(prefix="longtail-bench-") as folder:
         out, stderr = Path(folder) / "outcome.json", Path(folder) / "stderr"
         job = {
             "runs": [{"id": trial.id, "settings": trial.after_training} for trial in trials],
             "digest": training.digest,
             "recipe": training.system.recipe,
+            "folder": None if offer is None else offer.folder,
             "settings": training.system.given,
             "seed": training.seed,
             "threads": how.threads,
             "place": str(place.absolute()),
+            "checkpoints": None if checkpoints is None else str(checkpoints.absolute()),
             "options": dict(how.options),
             "out": str(out),
         }
-        outcome = _outcome(_run(job, stderr, how), out, stderr)
+        # -P: import the installed code, not the current folder
+        command = [sys.executable, "-P", "-m", "longtail.evidence.child"]
+        outcome = outcome_of(run_child(command, job, stderr, how), out, stderr)
     if "error" in outcome:
         outcome["error"] = without_places(outcome["error"])
     wall = {"wall": round(time.perf_counter() - began, 3)}
     finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    made = {"versions": versions(), "machine": machine(how.threads), "finished": finished}
+    made = {"versions": versions(offer), "machine": machine(how.threads), "finished": finished}
     each = outcome.pop("runs", [{}] * len(trials))  # none if the process did not get so far
     return [
         trial.record() | outcome | own | made | {"seconds": own.get("seconds", {}) | wall}
@@ -74,17 +81,27 @@ class Ended:
     peak: int | None
 
 
-def _run(job: dict[str, Any], stderr: Path, how: How) -> Ended:
-    """Start the process and wait for it. The process never outlives this function, not even after an exception."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "longtail.evidence.child",
-    ]  # -P: import the installed code, not the current folder
+def run_child(
+    command: Sequence[str],
+    job: Mapping[str, Any],
+    stderr: Path,
+    how: How,
+    environment: Mapping[str, str] | None = None,
+) -> Ended:
+    """Start a process, give it its job as a line of JSON, and wait for it; `environment` is added to ours.
+
+    The process never outlives this function, not even after an exception.
+    """
     with stderr.open("wb") as log:
         # a session of its own: Ctrl-C reaches only the bench, which then kills the run and records nothing
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=None if environment is None else {**os.environ, **environment},
+        )
     timed_out, peak = None, None
     deadline = None if how.timeout is None else time.monotonic() + how.timeout
     try:
@@ -115,7 +132,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         child.stdin.close()  # type: ignore[union-attr]
 
 
-def _outcome(ended: Ended, out: Path, stderr: Path) -> dict[str, Any]:
+def outcome_of(ended: Ended, out: Path, stderr: Path) -> dict[str, Any]:
     """The outcome that the process wrote down, or one derived from how it ended."""
     peak = {} if ended.peak is None else {"peak_mb": round(ended.peak / 1e6, 1)}
     if ended.timed_out is not None:

@@ -1,4 +1,4 @@
-"""The page of results and the pictures that belong to it, written from recorded results alone."""
+"""The pages of results and the pictures that belong to them, written from recorded results alone."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from longtail.evidence.bench import Bench
+from longtail.evidence.html_page import html_page, quality_dots
 from longtail.evidence.missing import bench_command, missing_runs, reproduce_command
 from longtail.evidence.premises import premise_table
 from longtail.evidence.reproduce import Outcome, verdict_table
 from longtail.report.curves import curve_picture
+from longtail.report.quality_time import picture
 from longtail.report.results import results_page
 from longtail.store import disk
 
+PICTURE = "quality-time.svg"
+
 
 def publish(bench: Bench, outcomes: Sequence[Outcome], place: Path, seeds: Sequence[int] | None) -> None:
-    """Write the page to `place`, and the picture of each curve beside it; `seeds` are those the user asked for."""
+    """Write the page to `place`, and beside it the page as HTML, the pictures of curves, and that of quality and time.
+
+    `seeds` are those the user asked for.
+    """
     disk.make_folders(place.parent)
     pictures = {}
     for outcome in outcomes:
@@ -34,6 +41,10 @@ def publish(bench: Bench, outcomes: Sequence[Outcome], place: Path, seeds: Seque
         pictures=pictures,
     )
     disk.write_atomically(place, [text.encode()])
+    disk.write_atomically(place.with_suffix(".html"), [html_page(bench, outcomes).encode()])
+    dots = quality_dots(bench)
+    if dots:
+        disk.write_atomically(place.with_name(PICTURE), [picture(dots).encode()])
 
 
 def missing_lines(outcomes: Sequence[Outcome]) -> list[str]:

@@ -1,8 +1,9 @@
 """The results: an append-only file of JSON lines for each corpus, small enough for a repository.
 
-A line is one of four kinds: "run" (a training and its figures, or how it failed), "comparison" (the differences
-between two systems with their paired intervals), "intervals" (the figures of one system with theirs) and "premise"
-(which share of the co-labels that Gandalf gives label texts is true, see `augment.premise`).
+A line is one of five kinds: "run" (a training and its figures, or how it failed), "peer" (the same of another project,
+see `peers`), "comparison" (the differences between two systems with their paired intervals), "intervals" (the figures
+of one system with theirs) and "premise" (which share of the co-labels that Gandalf gives label texts is true, see
+`augment.premise`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from longtail.store.lines import append_line, read_lines
 FOLDER = Path("bench") / "results"
 HAVE: dict[str, dict[str, type]] = {  # the kinds, and the fields that a line of each must have
     "run": {"id": str, "corpus": dict, "recipe": str, "settings": dict, "seed": int, "status": str},
+    "peer": {"id": str, "corpus": dict, "peer": str, "system": str, "settings": dict, "status": str},
     "comparison": {"id": str, "rows": dict},
     "intervals": {"id": str, "rows": dict},
     "premise": {"id": str, "corpus": dict, "texts": int, "given": int, "true": int, "known": int},
@@ -29,6 +31,7 @@ class Recorded:
     """Everything recorded for one corpus, by kind and id; if an id occurs twice, the later line counts."""
 
     run: dict[str, dict[str, Any]] = field(default_factory=dict)
+    peer: dict[str, dict[str, Any]] = field(default_factory=dict)
     comparison: dict[str, dict[str, Any]] = field(default_factory=dict)
     intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
     premise: dict[str, dict[str, Any]] = field(default_factory=dict)  # the id is the digest of the corpus

@@ -102,9 +102,7 @@ def tables_of(
 
 def recorded(bench: Bench, name: str, seeds: Sequence[int] | None) -> list[Trial]:
     """The recorded runs that this version of the code would make in the same way, in the order of recording."""
-    available = bench.corpora.available(name)
-    corpus = bench.corpus(name).name if available else name
-    digest = bench.corpus(name).digest if available else bench.results.of(name).digest
+    corpus, digest = placed(bench, name)
     found = []
     for record in bench.results.of(corpus).run.values():
         try:
@@ -114,6 +112,13 @@ def recorded(bench: Bench, name: str, seeds: Sequence[int] | None) -> list[Trial
         if trial.id == record["id"] and (not seeds or trial.seed in seeds):
             found.append(trial)
     return found
+
+
+def placed(bench: Bench, name: str) -> tuple[str, str | None]:
+    """The name and the digest of a corpus; those in the results if it is not on this machine."""
+    if bench.corpora.available(name):
+        return bench.corpus(name).name, bench.corpus(name).digest
+    return name, bench.results.of(name).digest
 
 
 def pools_of(bench: Bench, trials: Sequence[Trial]) -> list[SystemRuns]:
@@ -160,6 +165,29 @@ def cost_table(pools: Sequence[SystemRuns], on: str) -> Shown:
         columns.append("chose")
         rows = [[*cells, words or "–"] for cells, words in zip(rows, chosen, strict=True)]
     return Shown(f"Time and memory, means over seeds: {on}", columns, rows)
+
+
+def peers_recorded(bench: Bench, name: str) -> Iterator[Shown]:
+    """A table of other projects on a corpus, if some are recorded: of each system the newest line."""
+    corpus, digest = placed(bench, name)
+    found = [record for record in bench.results.of(corpus).peer.values() if record["status"] == "done"]
+    newest = {record["system"]: record for record in found if record["corpus"].get("digest") == digest}
+    if newest:
+        yield peer_table(list(newest.values()))
+
+
+def peer_table(records: Sequence[dict[str, Any]]) -> Shown:
+    """Figures of other projects, from their lines (`peers`)."""
+    metrics = [f"{family}@{k}" for family in ("P", "PSP") for k in KS]
+    rows = []
+    for record in records:
+        scores = [f"{record['scores'][m]:.2f}" if m in record["scores"] else "–" for m in metrics]
+        costs = [record["seconds"]["train"], record["seconds"]["predict"], record["peak_mb"], record["model_mb"]]
+        cells = [*(f"{cost:,.1f}" for cost in costs), f"{record['p50_us']:,.0f}", str(record["machine"]["threads"])]
+        rows.append([record["system"], *scores, *cells])
+    columns = ["system", *metrics, "train s", "predict s", "peak MB", "model MB", "p50 µs", "threads"]
+    on = f"{records[0]['corpus']['name']}, {records[0]['points']:,} test points"
+    return Shown(f"Other projects: {on}; %", columns, rows)
 
 
 def choices_of(pool: SystemRuns) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from longtail.core.errors import ParameterError
+from longtail.core.errors import PackageError, ParameterError
 from longtail.core.recipe import Recipe, recipe, recipes
 
 EVALUATION = 1  # to be raised when the same predictions get other figures; older records no longer count then
@@ -38,9 +38,10 @@ class System:
     @property
     def lacks(self) -> str | None:
         """What this version of longtail does not have of it: the recipe, or one of its settings; None if it has all."""
-        if self.recipe not in recipes:
+        try:
+            known = {field.name for field in fields(recipes[self.recipe])}
+        except (ParameterError, PackageError):  # unknown, or its package does not work
             return self.recipe
-        known = {field.name for field in fields(recipes[self.recipe])}
         unknown = [key for key, _ in self.settings if key.partition(".")[0] not in known]
         return f"the setting {unknown[0]} of {self.recipe}" if unknown else None
 
@@ -84,8 +85,15 @@ class Trial:
                 "seed": self.seed,
                 "version": self.version,
                 "evaluation": EVALUATION,
+                **self.package,
             }
         )
+
+    @property
+    def package(self) -> dict[str, str]:
+        """The package that offers the recipe, as a part of id and record; empty for a recipe of ours."""
+        offer = recipes.offer(self.system.recipe)
+        return {} if offer is None else {"package": offer.package}
 
     @property
     def after_training(self) -> dict[str, Any]:
@@ -105,6 +113,16 @@ class Trial:
         return Trial.of(self.corpus, self.digest, replace(self.system, settings=kept), self.seed) if late else self
 
     @property
+    def network(self) -> Trial:
+        """The training without the settings of its last stage: trainings that have it in common can share a network."""
+        own = self.training
+        late = own.system.made().settings_of_last_stage()
+        kept = tuple((key, value) for key, value in own.system.settings if key not in late)
+        if len(kept) == len(own.system.settings):
+            return own
+        return Trial.of(self.corpus, self.digest, replace(own.system, settings=kept), self.seed)
+
+    @property
     def name(self) -> str:
         """The recipe and what differs from its defaults, for display."""
         return name_of(self.system.recipe, dict(self.changed))
@@ -122,6 +140,7 @@ class Trial:
             "settings": dict(self.changed),
             "seed": self.seed,
             "version": {"recipe": self.version, "evaluation": EVALUATION},
+            **self.package,
         }
 
 

@@ -77,4 +77,7 @@ class Ranker:
         for t, level in enumerate(packed):
             if not np.array_equal(level.child_ptr, tree.child_ptr(t)):
                 raise ValueError(f"the weights of level {t} do not belong to its tree.")
-        return cls(tree, packed, width)
+        ranker = cls(tree, packed, width)
+        for level in packed:
+            level.check_records(width + 1)
+        return ranker

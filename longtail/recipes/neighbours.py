@@ -285,15 +285,27 @@ class NeighboursModel(StoredModel):
         """The model that `state` described."""
         arrays, meta = saved.arrays, saved.meta
         encoder = None if meta["encoder"] is None else Tfidf.from_state(arrays, meta["encoder"])
-        label_lists = unpack_csr("label_index", arrays)
+        points, label_lists = unpack_csr("points", arrays), unpack_csr("label_index", arrays)
+        votes, abstain = unpack_csr("votes", arrays), unpack_csr("abstain", arrays)
+        if points is None or votes is None:
+            raise KeyError("points" if points is None else "votes")
+        V, N, L = (meta["accepts"] if encoder is None else len(encoder)), points.shape[1], len(saved.labels)
+        for name, matrix, shape in (
+            ("points", points, (V, N)),
+            ("votes", votes, (N, L)),
+            ("abstain", abstain, (N, L)),
+            ("label_index", label_lists, (V, L)),
+        ):
+            if matrix is not None and matrix.shape != shape:
+                raise ValueError(f"{name} has the shape {matrix.shape}, but should have {shape}")
         return cls(
             cast(Neighbours, saved.recipe),
             saved.labels,
             encoder,
-            SparseIndex(unpack_csr("points", arrays)),
+            SparseIndex(points),
             None if label_lists is None else SparseIndex(label_lists),
-            unpack_csr("votes", arrays),
-            unpack_csr("abstain", arrays),
+            votes,
+            abstain,
             arrays["shares"],
             meta["accepts"],
             saved.about,

@@ -85,6 +85,10 @@ class XRTransformer(UnitRecipe):
     clip: float | None = param(1.0, "longest gradient", above=0.0)  # paper: 1
     ranker: Refined = param(Refined(), "linear classifiers on TF-IDF and embedding")  # noqa: RUF009
 
+    def settings_of_last_stage(self) -> frozenset[str]:
+        """Those of `ranker` that neither find candidates nor begin a level."""
+        return super().settings_of_last_stage() - {"ranker.C", "ranker.negative", "ranker.costs", "ranker.prune"}
+
     def network(self, read: parts.Points, seed: int) -> parts.Cascade:
         """The transformer, over the levels of the preliminary tree that are fine-tuned."""
         tree = LabelTree.in_clusters(parts.pifa(read.rows, read.Y), self.clusters(read.labels), seed)

@@ -13,13 +13,6 @@ if TYPE_CHECKING:  # for types only: evidence/ is above this folder
 
 ROWS = 8  # steps in a table
 KEY = 26  # height of the line above the charts that names the curves
-STYLE = """
-svg { background: var(--paper); font-family: var(--sans); }
-svg text { fill: var(--soft); font-size: 11px; } svg .title { fill: var(--ink); font-size: 12px; text-anchor: middle; }
-svg .x { text-anchor: middle; } svg .y { text-anchor: end; } svg .axis { fill: none; stroke: var(--soft); }
-svg .grid { stroke: var(--grid); } svg .line-0, svg .line-1, svg .line-2 { fill: none; stroke-width: 2; }
-svg .line-0 { stroke: var(--c0); } svg .line-1 { stroke: var(--c1); } svg .line-2 { stroke: var(--c2); }
-"""
 
 
 def curve_table(curves: Sequence[Curve], metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -50,7 +43,7 @@ def curve_picture(curves: Sequence[Curve], metrics: Sequence[str]) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
             f'aria-label="{escape(label)}">',
-            f"<style>{html.written_out(STYLE)}</style>",
+            f"<style>{html.written_out(svg.STYLE)}</style>",
             *body,
             "</svg>\n",
         ]

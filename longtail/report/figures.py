@@ -32,3 +32,34 @@ def ticks(high: float, about: int = 5) -> list[float]:
 def decades(high: float) -> float:
     """The exponent of 10 at which a logarithmic axis from 1 ends: a little above `high`, and above 10¹."""
     return max(math.log10(max(high, 1)) * 1.02, 1.02)
+
+
+def ticks_between(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers at even steps from at most `low` to at least `high`, about `about` of them and at least two."""
+    step = ticks((high - low) or 1.0, about)[1]
+    first = math.floor(low / step + 1e-9)
+    last = max(math.ceil(high / step - 1e-9), first + 1)
+    return [round(i * step, 10) for i in range(first, last + 1)]
+
+
+def duration(seconds: float) -> str:
+    """A time for people: `0.4 s`, `45 s`, `5.3 min`, `2 h`."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size * (1 if seconds % size == 0 else 1.495):
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    if seconds < 0.05:
+        return "< 0.1 s"
+    return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 9.95 else f"{seconds:.0f} s"
+
+
+def memory(megabytes: float) -> str:
+    """An amount of memory for people: `311 MB`, `2.3 GB`."""
+    return f"{megabytes:,.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"
+
+
+def instant(microseconds: float) -> str:
+    """A short time for people: `85 µs`, `0.21 ms`, `12 ms`."""
+    if microseconds < 99.5:
+        return f"{microseconds:.0f} µs"
+    milliseconds = microseconds / 1000
+    return f"{milliseconds:.2g} ms" if milliseconds < 9.95 else f"{milliseconds:,.0f} ms"

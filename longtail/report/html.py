@@ -10,9 +10,9 @@ from html import escape
 
 # Colours and font, for light and dark mode
 LIGHT = {"ink": "#1c1d21", "soft": "#62656e", "rule": "#d9dbe0", "grid": "#ebecef", "paper": "#ffffff"}
-LIGHT |= {"c0": "#2f5d8c", "c1": "#d08c2e", "c2": "#8fa9bf"}
+LIGHT |= {"c0": "#2f5d8c", "c1": "#d08c2e", "c2": "#8fa9bf", "c3": "#3f8f63", "c4": "#b8323a", "c5": "#8554a0"}
 DARK = {"ink": "#e6e7ea", "soft": "#9da1ab", "rule": "#3b3e46", "grid": "#2b2d33", "paper": "#17181b"}
-DARK |= {"c0": "#7fb0e0", "c1": "#e2a957", "c2": "#56697c"}
+DARK |= {"c0": "#7fb0e0", "c1": "#e2a957", "c2": "#56697c", "c3": "#6cc08f", "c4": "#ef7078", "c5": "#c39ada"}
 SANS = '"Source Sans 3", "Helvetica Neue", "Segoe UI", Roboto, Arial, sans-serif'
 IN_THE_DARK = "@media (prefers-color-scheme: dark)"
 
@@ -65,6 +65,10 @@ svg .x { text-anchor: middle; } svg .y { text-anchor: end; } svg .up { font-size
 svg .axis { fill: none; stroke: var(--soft); } svg .grid { stroke: var(--grid); }
 svg .dots { stroke: var(--c0); stroke-width: 3.4; stroke-linecap: round; }
 svg .bar-0 { fill: var(--c0); } svg .bar-1 { fill: var(--c1); } svg .bar-2 { fill: var(--c2); }
+svg .line-0, svg .line-1, svg .line-2 { fill: none; stroke-width: 2; } svg .line-0 { stroke: var(--c0); }
+svg .line-1 { stroke: var(--c1); } svg .line-2 { stroke: var(--c2); }
+svg .points-0, svg .points-1, svg .points-2 { stroke-width: 6; stroke-linecap: round; }
+svg .points-0 { stroke: var(--c0); } svg .points-1 { stroke: var(--c1); } svg .points-2 { stroke: var(--c2); }
 .key { display: inline-block; width: .7em; height: .7em; } .key.bar-0 { background: var(--c0); }
 .key.bar-1 { background: var(--c1); } .key.bar-2 { background: var(--c2); }
 .wide { overflow-x: auto; }
@@ -111,6 +115,14 @@ def table(
     body = "\n".join(line(row, "td") for row in rows)
     whole = f"<table>{below}<thead>{line(header, 'th')}</thead>\n<tbody>{body}</tbody></table>"
     return f'<section>{heading}<div class="wide">{whole}</div></section>'
+
+
+def grid(kind: str, head: Iterable[str], lines: Iterable[str]) -> str:
+    """A table of the class `kind` that scrolls where it is too wide; rows of its head and body are HTML already."""
+    body = "\n".join(lines)
+    return (
+        f'<div class="wide"><table class="{kind}"><thead>{"".join(head)}</thead>\n<tbody>{body}</tbody></table></div>'
+    )
 
 
 def figure(drawing: str, caption: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from longtail.report.curves import curve_table
-from longtail.report.markdown import row, table
+from longtail.report.markdown import table
 
 if TYPE_CHECKING:  # for types only: evidence/ is above this folder and decides what is written here
     from longtail.evidence.claim import Claim
@@ -78,7 +78,7 @@ def results_page(
     lines = [HEAD.format(ids=" ".join(claims), seeds=asked), "## Verdicts", "", *overview(*verdicts), ""]
     if premise[1]:
         lines += [PREMISE, *table(*premise), ""]
-    lines += ["## What was run", "", *corpora(outcomes), ""]
+    lines += ["## What was run", "", *table(*corpora_rows(outcomes)), ""]
     if missing:
         lines += [MISSING, *missing]
     for group in claims.values():
@@ -92,9 +92,9 @@ def overview(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]
     return table(columns, bold)
 
 
-def corpora(outcomes: Sequence[Outcome]) -> list[str]:
-    """The table of corpora, machines and versions of the runs behind the verdicts."""
-    lines = ["| corpus | digest | test points | runs | machine | versions |", "| --- | --- | --- | --- | --- | --- |"]
+def corpora_rows(outcomes: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
+    """Corpora, machines and versions of the runs behind the verdicts, as columns and rows."""
+    rows = []
     for name in dict.fromkeys(outcome.corpus for outcome in outcomes):
         records = {
             record["id"]: record
@@ -108,10 +108,10 @@ def corpora(outcomes: Sequence[Outcome]) -> list[str]:
             machines = sorted({machine(record) for record in records.values()})
             versions = sorted({code(record) for record in records.values()})
             cells = [name, some["corpus"]["digest"][:12], f"{some['points']:,}", str(len(records))]
-            lines.append(row([*cells, "; ".join(machines), "; ".join(versions)]))
+            rows.append([*cells, "; ".join(machines), "; ".join(versions)])
         else:
-            lines.append(row([name, "–", "–", "0", "–", "–"]))
-    return lines
+            rows.append([name, "–", "–", "0", "–", "–"])
+    return ["corpus", "digest", "test points", "runs", "machine", "versions"], rows
 
 
 def machine(record: dict[str, Any]) -> str:

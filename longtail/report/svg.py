@@ -11,10 +11,18 @@ from collections.abc import Sequence
 from html import escape
 
 from longtail.data.inspect.bins import Histogram, round_numbers
-from longtail.report.figures import decades, percent, ticks
+from longtail.report.figures import decades, percent, ticks, ticks_between
 
 WIDTH, HEIGHT = 440, 290
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 44
+# What a picture in a file of its own has of the style sheet of pages
+STYLE = """
+svg { background: var(--paper); font-family: var(--sans); }
+svg text { fill: var(--soft); font-size: 11px; } svg .title { fill: var(--ink); font-size: 12px; text-anchor: middle; }
+svg .x { text-anchor: middle; } svg .y { text-anchor: end; } svg .axis { fill: none; stroke: var(--soft); }
+svg .grid { stroke: var(--grid); } svg .line-0, svg .line-1, svg .line-2 { fill: none; stroke-width: 2; }
+svg .line-0 { stroke: var(--c0); } svg .line-1 { stroke: var(--c1); } svg .line-2 { stroke: var(--c2); }
+"""
 
 
 def svg_scatter(x: Sequence[int], y: Sequence[int], titles: tuple[str, str], label: str) -> str:
@@ -27,15 +35,29 @@ def svg_scatter(x: Sequence[int], y: Sequence[int], titles: tuple[str, str], lab
     return _figure(body, titles, label)
 
 
-def svg_lines(lines: Sequence[tuple[Sequence[int], Sequence[float]]], titles: tuple[str, str], label: str) -> str:
-    """Lines through points (x, y), both axes from 0; line number i has the class `line-i`."""
+def svg_lines(
+    lines: Sequence[tuple[Sequence[float], Sequence[float]]],
+    titles: tuple[str, str],
+    label: str,
+    *,
+    from_zero: bool = True,
+    dots: bool = False,
+) -> str:
+    """Lines through points (x, y), the x axis from 0; line number i has the class `line-i`.
+
+    The y axis begins at 0 too, or with from_zero=False a little below the lowest point. `dots` marks the points.
+    """
     x_marks = ticks(max((max(x, default=0) for x, _ in lines), default=0) or 1)
-    y_marks = ticks(max((max(y, default=0) for _, y in lines), default=0) or 1)
-    body = [_y_tick(mark / y_marks[-1], f"{mark:g}") for mark in y_marks]
+    heights = [value for _, y in lines for value in y] or [0.0]
+    y_marks = ticks(max(heights) or 1) if from_zero else ticks_between(min(heights), max(heights))
+    low, high = y_marks[0], y_marks[-1]
+    body = [_y_tick((mark - low) / (high - low), f"{mark:g}") for mark in y_marks]
     body += [_x_tick(mark / x_marks[-1], f"{mark:,.0f}") for mark in x_marks]
     for i, (x, y) in enumerate(lines):
-        points = (f"{_across(a / x_marks[-1])} {_down(b / y_marks[-1])}" for a, b in zip(x, y, strict=True))
+        points = [f"{_across(a / x_marks[-1])} {_down((b - low) / (high - low))}" for a, b in zip(x, y, strict=True)]
         body.append(f'<path class="line-{i % 3}" d="M{"L".join(points)}"/>')
+        if dots:
+            body.append(f'<path class="points-{i % 3}" d="{"".join(f"M{point}h0" for point in points)}"/>')
     return _figure(body, titles, label)
 
 

@@ -36,8 +36,13 @@ def cached(key: str, build: Callable[[], Mapping[str, NDArray[Any]]]) -> dict[st
     """
     if _off.get():
         return dict(build())
-    found = find(cache_folder(), key)
-    return keep(cache_folder(), key, dict(build())) if found is None else found
+    try:
+        folder = cache_folder()
+    except StoreError as error:
+        log.warning("nothing is cached: %s", error)
+        return dict(build())
+    found = find(folder, key)
+    return keep(folder, key, dict(build())) if found is None else found
 
 
 @contextmanager
@@ -66,9 +71,17 @@ def keep(folder: Path, key: str, arrays: dict[str, NDArray[Any]]) -> dict[str, N
 
 
 def forget(folder: Path) -> None:
-    """Delete all entries in `folder`, then the folder itself unless it also holds files of somebody else."""
+    """Delete all entries in `folder`, then the folder itself unless it also holds files of somebody else.
+
+    Links are deleted, and what they lead to is left alone.
+    """
+    if folder.is_symlink():
+        disk.unlink(folder)
+        return
     for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if ENTRY.fullmatch(entry.name) and entry.is_dir():
+        if ENTRY.fullmatch(entry.name) and entry.is_symlink():
+            disk.unlink(entry)
+        elif ENTRY.fullmatch(entry.name) and entry.is_dir():
             for generation in entry.glob("data-*"):
                 disk.remove_folder(generation)
             disk.remove_folder(entry)
@@ -83,7 +96,10 @@ def _entry(folder: Path, key: str) -> Path:
 def cache_folder() -> Path:
     """Return `LONGTAIL_CACHE`, or `longtail` in the platform's cache folder."""
     own = os.environ.get("LONGTAIL_CACHE")
-    return Path(own).expanduser() if own else platformdirs.user_cache_path("longtail", appauthor=False)
+    try:
+        return Path(own).expanduser() if own else platformdirs.user_cache_path("longtail", appauthor=False)
+    except (RuntimeError, KeyError):  # as in a container whose user has neither HOME nor an entry in the user database
+        raise StoreError("this user has no home folder to cache in; set LONGTAIL_CACHE to a folder") from None
 
 
 def _open(folder: Path, key: str, verify: bool = True) -> dict[str, NDArray[Any]] | None:

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import os
 import signal
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Hook = Callable[[str, Path], None]
+NOT_FOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # links are refused, pipes do not block
 
 
 def kill_at(n: int) -> Hook:
@@ -56,11 +58,24 @@ def explained(what: str, path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
             message = f"{path}: cannot {what}: the disk is full; free some space or choose another folder"
+        elif error.errno == errno.ELOOP:
+            message = f"{path}: cannot {what}: it is a symbolic link, which is not followed here; delete the link"
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             message = f"{path}: cannot {what}: no permission; choose another folder, or change its permissions"
         else:
             message = f"{path}: cannot {what}: {error.strerror or error}"
         raise StoreError(message) from error
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file for reading; a pipe or a device, which might never answer, is an `OSError`."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        wrong = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(wrong, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
+    return os.fdopen(handle, "rb")
 
 
 def make_folder(path: Path) -> None:
@@ -86,11 +101,17 @@ def make_folders(path: Path) -> None:
 
 
 def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> str:
-    """Write the chunks to a new file and sync it to disk; return the SHA-256 of the content."""
+    """Write the chunks to a new file and sync it to disk; return the SHA-256 of the content.
+
+    The name may already be taken by what a killed writer left: that is removed. A link, which may lead anywhere, is
+    removed and never followed.
+    """
     hasher = hashlib.sha256()
     with explained("write this file", path):
+        if os.path.lexists(path):
+            unlink(path)
         step("create", path)
-        with path.open("wb", buffering=0) as file:
+        with path.open("xb", buffering=0) as file:
             for chunk in chunks:
                 hasher.update(chunk)
                 rest = memoryview(chunk)
@@ -201,10 +222,19 @@ def sync_folder(path: Path) -> None:
 
 
 def open_lock(path: Path) -> int:
-    """Open a lock file, creating it if it does not exist; return its file descriptor."""
+    """Open a lock file, creating it if it does not exist; return its file descriptor.
+
+    Writers put their name into it, so anything but a file of its own is refused: a link would let them overwrite what
+    it leads to.
+    """
     with explained("open this lock", path):
         step("create", path)
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | NOT_FOLLOWED, 0o666)
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(handle)
+        raise StoreError(f"{path}: is not a lock file of its own, but a link or a device; delete it")
+    return handle
 
 
 def overwrite(handle: int, path: Path, text: bytes) -> None:

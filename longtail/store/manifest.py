@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from longtail.core.errors import StoreError, shorten
-from longtail.store.disk import explained
+from longtail.store.disk import explained, open_regular
 
 VERSION = 1  # of the folder format; docs/format.md says when it changes
 GENERATION = re.compile(r"data-[0-9a-f]{16}(-2)?")
@@ -59,7 +59,7 @@ def read_stamped(folder: Path, manifest_name: str, kind: str) -> tuple[dict[str,
     """Return the manifest of a folder and its stamp, which changes when the file is replaced."""
     path, noun = folder / manifest_name, kind.removeprefix("longtail-")
     try:
-        with explained("read this file", path), path.open("rb") as file:
+        with explained("read this file", path), open_regular(path) as file:
             text, found = file.read(), os.fstat(file.fileno())
     except StoreError as error:
         if not isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
@@ -82,7 +82,9 @@ def _absent(folder: Path, path: Path, noun: str) -> str:
         return f"{folder}: there is no such folder; {give}"
     if not folder.is_dir():
         return f"{folder}: is a file, not a folder; {give}"
-    others = [entry.name for entry in folder.glob("*.json") if _format_of(entry).startswith("longtail-")]
+    others = [
+        entry.name for entry in folder.glob("*.json") if entry.is_file() and _format_of(entry).startswith("longtail-")
+    ]
     if others:
         found = _format_of(folder / others[0]).removeprefix("longtail-")
         return f"{folder}: holds a {found}, not a {noun}; {give}"
@@ -132,6 +134,8 @@ def _wrong_field(manifest: dict[str, Any]) -> str | None:
         stem, _, ending = entry["file"].rpartition(".")
         if ending != "npy" or not ARRAY_NAME.fullmatch(stem):  # never a path: no file outside the folder may be named
             return f"array {name!r} must be a .npy file in {generation}; found {shorten(entry['file'])}"
+    if not isinstance(manifest.get("longtail"), str):
+        return "it does not say by longtail which version wrote it"
     return None
 
 

@@ -13,13 +13,14 @@ import orjson
 from numpy.typing import NDArray
 
 from longtail.core.decision import Decision
-from longtail.core.errors import DataError, ParameterError, StoreError, shorten
+from longtail.core.errors import DataError, PackageError, ParameterError, StoreError, shorten
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.recipe import Recipe, recipes
 from longtail.store.cache import forget
 from longtail.store.folder import RUN, check_place, open_folder, save_folder, size_of, sweep_folder
 from longtail.store.manifest import plain, read_manifest
+from longtail.store.package import PACKAGE, package_of
 from longtail.store.parts import pack_labels, unpack_labels
 
 log = logging.getLogger("longtail")
@@ -83,6 +84,8 @@ class StoredModel(Model):
             "about": self.about,
             "meta": meta,
         }
+        if offer := recipes.offer(self.recipe.name):  # the recipe of another package
+            manifest[PACKAGE] = {"name": offer.package, "version": offer.version}
         if self.decision is not None:
             decision_arrays, manifest[DECISION] = self.decision.state()
             arrays = arrays | {f"{DECISION}.{name}": array for name, array in decision_arrays.items()}
@@ -167,17 +170,23 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 
 def _recipe(path: Path, manifest: dict[str, Any]) -> Recipe:
     """Return the recipe that a manifest names, with its settings."""
-    name, writer = manifest["recipe"], manifest["longtail"]
-    if name not in list(recipes):
+    name, writer = manifest["recipe"], f"longtail {manifest['longtail']}"
+    package = package_of(path, manifest)
+    if package is not None:
+        writer = str(package)
+        package.check(path, name)
+    elif name not in recipes:
         raise StoreError(
-            f"{path}: was made by the recipe {name!r} of longtail {writer}, which this longtail does not know "
+            f"{path}: was made by the recipe {name!r} of {writer}, which this longtail does not know "
             f"(known: {', '.join(sorted(recipes)) or 'none'}); use that version, or train again"
         )
     try:
         renamed = recipes[name].renamed
         return recipes[name].of(**{renamed.get(key, key): value for key, value in manifest["settings"].items()})
+    except PackageError as error:
+        raise StoreError(f"{path}: was made by the recipe {name!r} of {writer}: {error}") from error
     except (ParameterError, TypeError) as error:
         raise StoreError(
-            f"{path}: its settings, written by longtail {writer}, are not valid in this version: {error} "
+            f"{path}: its settings, written by {writer}, are not valid in this version: {error} "
             "Use that version, or train again"
         ) from error

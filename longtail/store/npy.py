@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,14 +59,19 @@ def entry(name: str, array: NDArray[Any]) -> dict[str, Any]:
 def open_array(path: Path, expected: dict[str, Any]) -> NDArray[Any]:
     """Memory-map the array at `path`, read-only; refuse it if it differs from its manifest entry."""
     try:
-        size = path.stat().st_size
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise damaged(path, "is not a regular file")
+        size = status.st_size
         if size != expected["bytes"]:
             raise damaged(path, f"has {size:,} bytes, but should have {expected['bytes']:,}")
         mode: Any = "r" if 0 not in expected["shape"] else None  # an empty array cannot be mapped
         array = np.asarray(np.load(path, mmap_mode=mode, allow_pickle=False))
     except FileNotFoundError:
         raise damaged(path, "is missing") from None
-    except (OSError, ValueError, EOFError, SyntaxError) as error:
+    except (OSError, MemoryError) as error:
+        raise unreadable(path, error) from error
+    except (ValueError, EOFError, SyntaxError, OverflowError, TypeError) as error:
         raise damaged(path, f"cannot be read as a numpy array ({error})") from error
     if array.dtype.str != expected["dtype"] or list(array.shape) != expected["shape"]:
         found = f"{array.dtype.str} {tuple(array.shape)}"
@@ -79,9 +86,17 @@ def check_sum(path: Path, expected: dict[str, Any]) -> None:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise damaged(path, f"cannot be read ({error.strerror})") from error
+        raise unreadable(path, error) from error
     if found != expected["sha256"]:
         raise damaged(path, f"has the SHA-256 {found[:12]}…, but should have {expected['sha256'][:12]}…")
+
+
+def unreadable(path: Path, error: OSError | MemoryError) -> StoreError:
+    """Return the error for a file that the system does not let us read, which says nothing of its content."""
+    if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
+        return StoreError(f"{path}: there is not enough memory to open it; free some, or use a larger machine")
+    fix = "change its permissions" if error.errno in (errno.EACCES, errno.EPERM) else "check the disk, and try again"
+    return StoreError(f"{path}: cannot be read: {error.strerror or error}; {fix}")
 
 
 def damaged(path: Path, how: str) -> StoreError:

@@ -63,20 +63,27 @@ def pack_csr(name: str, matrix: sp.csr_matrix | None) -> Arrays:
     }
 
 
-def unpack_csr(name: str, arrays: Mapping[str, NDArray[Any]]) -> sp.csr_matrix | None:
-    """Return the CSR matrix packed under `name`."""
+def unpack_csr(name: str, arrays: Mapping[str, NDArray[Any]], check: bool = True) -> sp.csr_matrix | None:
+    """Return the CSR matrix packed under `name`; with `check`, all of its indices are read and must lie inside."""
     found = _parts(name, ("data", "indices", "indptr", "shape"), arrays)
     if found is None:
         return None
     data, indices, indptr, shape = found
     fits = len(shape) == 4 and len(indptr) == shape[0] + 1 and indptr[-1] == len(data) == len(indices)
-    if not fits or indices.dtype != indptr.dtype:
+    if not fits or indices.dtype != indptr.dtype or (check and not _leads_inside(indptr, indices, int(shape[1]))):
         raise _mismatch(name, "a sparse matrix", found)
     # scipy's constructor may read all indices and copy them to another dtype, so that they are no longer mapped
     matrix = sp.csr_matrix((int(shape[0]), int(shape[1])), dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     matrix.has_sorted_indices, matrix.has_canonical_format = bool(shape[2]), bool(shape[3])
     return matrix
+
+
+def _leads_inside(indptr: NDArray[Any], indices: NDArray[Any], columns: int) -> bool:
+    """Whether row pointers rise from 0 and every index is below the number of columns: kernels do not check again."""
+    if indptr.dtype.kind != "i" or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        return False
+    return not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < columns)
 
 
 def pack_labels(name: str, labels: Labels) -> tuple[Arrays, dict[str, Any]]:

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from longtail._native import get_threads, set_threads
+from longtail._native import native_threads
 from longtail.augment import Augmentation, augment
-from longtail.core.errors import DataError
+from longtail.core.errors import DataError, StoreError
 from longtail.core.labels import Labels
 from longtail.core.model import Model
 from longtail.core.run import Run, is_first
@@ -40,6 +38,8 @@ def fit(recipe: TrainedRecipe, corpus: Corpus, run: Run) -> Model:
     """Train `recipe` on `corpus.train`; the model knows in `about` how it was made and how good it is."""
     recipe.check_corpus(corpus)
     recipe.check_run(run)
+    if run.folder is not None and run.folder.is_symlink():
+        raise StoreError(f"{run.folder}: is a symbolic link; checkpoints are not written through one: delete it")
     if run.folder is not None and not run.resume and is_first():
         forget(run.folder)  # checkpoints of an earlier training
     began = time.monotonic()
@@ -54,7 +54,7 @@ def fit(recipe: TrainedRecipe, corpus: Corpus, run: Run) -> Model:
         "corpus": {"name": corpus.name, "digest": corpus.digest, "labels": corpus.labels.digest()},
         "trained_on": [part.digest_of_points() for part in (corpus.train, *on_dev)],
         "seed": run.seed,
-        "seconds": round(time.monotonic() - began, 3),
+        "seconds": round(time.monotonic() - began + model.about.get("seconds_before", 0.0), 3),
     }
     return model
 
@@ -185,14 +185,3 @@ def with_clock(run: Run) -> Run:
 def recipe_of(model: Model) -> TrainedRecipe:
     """The recipe that trained a model, with nothing left open."""
     return cast("TrainedRecipe", model.recipe)
-
-
-@contextmanager
-def native_threads(threads: int) -> Iterator[None]:
-    """Use this many threads in the C++ kernels within the block."""
-    before = get_threads()
-    set_threads(threads)
-    try:
-        yield
-    finally:
-        set_threads(before)

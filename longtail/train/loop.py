@@ -69,6 +69,8 @@ class Loop:
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, Tensor] | None = None
         self.best_score, self.waited = -np.inf, 0
+        self.seconds_before = 0.0  # that earlier processes took up to the checkpoint this one continues
+        self._began = time.monotonic()
         self.accelerator = accelerator(run.device, settings.precision)
         self._at = 0, 0  # phase and step that are trained now
         self._order: tuple[tuple[int, int], NDArray[np.int64]] | None = None
@@ -265,6 +267,7 @@ class Loop:
             "partial": partial.sums,
             "structures": list(self.structures),
             "refreshed": list(self.refreshed),
+            "seconds": round(self.seconds_before + time.monotonic() - self._began, 3),
         }
         self.checkpoint.save(tensors, structures, meta)
 
@@ -289,6 +292,7 @@ class Loop:
         self.average = Average(under("average.", tensors), meta["averaged"])
         self.waited, self.history, self._partial = meta["waited"], meta["history"], meta["partial"]
         self._restored = under("optimiser.", tensors) if meta["step"] else None
+        self.seconds_before = meta.get("seconds", 0.0)
         log.info("resumed at phase %d, step %d", meta["phase"] + 1, meta["step"] + 1)
         return meta["phase"], meta["step"]
 

@@ -96,6 +96,8 @@ class NetworkRecipe(TrainedRecipe):
         )
         again = [row | {"refit": True} for row in model.about["training"]]
         model.about["training"] = chosen.about["training"] + again
+        if before := chosen.about.get("seconds_before", 0.0) + model.about.get("seconds_before", 0.0):
+            model.about["seconds_before"] = round(before, 3)
         return model
 
     @property
@@ -123,8 +125,10 @@ class NetworkRecipe(TrainedRecipe):
         return LoopParameters(**{field.name: getattr(self, field.name) for field in fields(LoopParameters)})
 
     def checkpoint_key(self, data: Dataset, labels: Labels, seed: int) -> str:
-        """All that a checkpoint depends on: recipe, settings, seed, data."""
-        told = {"recipe": self.name, "version": self.version, "settings": self.changed(), "seed": seed}
+        """All that a checkpoint depends on: recipe, settings that a network's training reads, seed, data."""
+        last = self.settings_of_last_stage()
+        settings = {name: value for name, value in self.changed().items() if name not in last}
+        told = {"recipe": self.name, "version": self.version, "settings": settings, "seed": seed}
         digests = f"{data.digest()} {labels.digest()}"
         return orjson.dumps(told | {"data": hashlib.sha256(digests.encode()).hexdigest()}).decode()
 
@@ -150,6 +154,7 @@ class NetworkRecipe(TrainedRecipe):
         learners: list[Learner] = []
         history: History = []
         kept: list[int] = []
+        before = 0.0  # seconds of earlier processes, which were interrupted
         for number in range(self.trees):
             own = replace(run, seed=(run.seed + (number << 40)) % 2**63)  # far from the seeds of other networks
             learner = self._seeded_network(read, own.seed)
@@ -157,12 +162,15 @@ class NetworkRecipe(TrainedRecipe):
             planned, stop = (None, None) if like is None else (like["planned"], like["kept"][number])
             loop = Loop(learner, self.loop_parameters(), own, key, watch, planned, stop)
             rows = loop.train()
+            before += loop.seconds_before
             history += [{"network": number + 1} | row for row in rows]
             kept.append(kept_step(rows, self.patience))
             learners.append(learner)
         model = self.finish(self.last_stage(read, labels, learners, run), validation)
         model.about["training"] = history
         model.about["steps"] = {"planned": loop.steps, "kept": kept}
+        if before:
+            model.about["seconds_before"] = round(before, 3)
         return model
 
     def _seeded_network(self, read: Any, seed: int) -> Learner:
@@ -191,7 +199,8 @@ class NetworkRecipe(TrainedRecipe):
 
         watched = self.watches and validation is not None
         costs = Costs(score, networks=self.trees, scorings=3 if self.decides else 1, every_epoch=watched)
-        key = f"steps {self.checkpoint_key(data, labels, run.seed)} {run.budget}"
+        last = {name: value for name, value in self.changed().items() if name in self.settings_of_last_stage()}
+        key = f"steps {self.checkpoint_key(data, labels, run.seed)} {last} {run.budget}"
         return steps_for_budget(lambda: self._seeded_network(read, run.seed), self.loop_parameters(), run, key, costs)
 
 

@@ -43,7 +43,7 @@ class TrainedRecipe(Recipe, ABC):
         super().__post_init__()
         Rule.parse(self.cut_off, f"{self.kind}: cut_off")
         if self.augment.of_embeddings and not self.mixes:
-            able = ", ".join(name for name in recipes if getattr(recipes[name], "mixes", False))
+            able = ", ".join(name for name in recipes.own if getattr(recipes[name], "mixes", False))
             raise UnsupportedError(
                 f"{self.kind} mixes no embeddings: augment={self.augment.method} is for {able}; "
                 "take one of these (--recipe), or augment=gandalf, self or synonyms"

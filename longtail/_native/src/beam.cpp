@@ -296,14 +296,14 @@ public:
                                   static_cast<int32_t>(width_ - dense_width), static_cast<int32_t>(width_), bias};
             const Names called{names ? names->data() : nullptr, usable ? usable->data() : nullptr};
             // large enough that queries meet at nodes, small enough that every thread has some
-            const int64_t block = std::max<int64_t>(1, std::min<int64_t>(kBlock, (n + 4 * threads() - 1) / (4 * threads())));
-            std::vector<std::unique_ptr<Workspace>> work(std::max(1, threads()));
-            parallel_for((n + block - 1) / block, 1, [&](int64_t b) {
-                auto& own = work[thread_number()];
-                if (!own) own = std::make_unique<Workspace>();
+            PerThread<Workspace> work;
+            const int64_t parts = 4 * work.count();
+            const int64_t block = std::max<int64_t>(1, std::min<int64_t>(kBlock, (n + parts - 1) / parts));
+            const auto search = [&](int64_t b) {
                 const int64_t first = b * block, last = std::min(n, first + block);
-                search_block(queries, first, last, beam, k, posts, called, *own, found_out, score_out);
-            });
+                search_block(queries, first, last, beam, k, posts, called, work.mine(), found_out, score_out);
+            };
+            parallel_for((n + block - 1) / block, 1, search, work.count());
         }
         return nb::make_tuple(found, scores);
     }

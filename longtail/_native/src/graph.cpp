@@ -72,12 +72,11 @@ public:
         const Vectors vectors{dense.shape(0) ? dense.data() : nullptr, static_cast<int64_t>(dense.shape(1)),
                               vector_ptr.shape(0) ? vector_ptr.data() : nullptr, vector_columns.data(), vector_values.data()};
         const auto first = static_cast<int32_t>(data.at_least(head + 1));  // lower ranks are the head
-        std::vector<std::vector<Trip>> trips(std::max(1, threads()));
         return graph_rows(data, labels, [&](int32_t label, Workspace& work) {
             const int32_t self = data.rank_of[label];
             if (self >= first && data.counts[self] > 0) {
                 const uint64_t state = scramble(seed ^ scramble(kRandomStep * (uint64_t(label) + 1)));
-                roam(data, self, first, hops, restart, state, work, trips[thread_number()]);
+                roam(data, self, first, hops, restart, state, work);
             }
             float home = 1.0f;  // a label that is never visited, such as a head label, keeps an edge to itself
             work.empty([&](int32_t rank, int32_t count) {
@@ -107,9 +106,9 @@ private:
 
     // Whether the next hop restarts does not depend on where the walk is. So the restarts are drawn first. They divide the
     // walk into trips, which make their first hops together, then their second, so that no trip waits for another's memory.
-    static void roam(const Incidence& data, int32_t self, int32_t first, int64_t hops, double restart, uint64_t state, Workspace& work,
-                     std::vector<Trip>& trips) {
-        trips.assign(1, {self, 0});
+    static void roam(const Incidence& data, int32_t self, int32_t first, int64_t hops, double restart, uint64_t state,
+                     Workspace& work) {
+        std::vector<Trip> trips(1, {self, 0});
         for (int64_t hop = 0; hop < hops; hop++) {
             trips.back().left++;
             if (hop + 1 < hops && double(next_random(state) >> 11) * 0x1p-53 < restart) trips.push_back({self, 0});

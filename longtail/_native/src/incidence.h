@@ -155,13 +155,13 @@ nb::tuple graph_rows(const Incidence& data, In<int32_t> labels, Make make) {
         std::iota(order.begin(), order.end(), 0);
         for (int64_t i = 0; i < n; i++) check(labels.data()[i] >= 0 && labels.data()[i] < data.width(), "no such label");
         std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return data.rank_of[labels.data()[a]] < data.rank_of[labels.data()[b]]; });
-        std::vector<std::unique_ptr<Workspace>> works(std::max(1, threads()));
-        parallel_for(n, 8, [&](int64_t i) {
-            auto& work = works[thread_number()];
-            if (!work) work = std::make_unique<Workspace>(data.width());
-            make(labels.data()[order[i]], *work);
-            rows[order[i]] = work->take_row();
-        });
+        PerThread<Workspace> works;
+        const auto make_row = [&](int64_t i) {
+            Workspace& work = works.mine(data.width());
+            make(labels.data()[order[i]], work);
+            rows[order[i]] = work.take_row();
+        };
+        parallel_for(n, 8, make_row, works.count());
         ptr.data()[0] = 0;
         for (int64_t i = 0; i < n; i++) ptr.data()[i + 1] = ptr.data()[i] + static_cast<int64_t>(rows[i].size());
     }

@@ -25,33 +25,33 @@ nb::tuple label_sums(In<int64_t> x_ptr, In<int32_t> x_columns, In<float> x_value
     std::vector<Sum> sums(labels);
     {
         nb::gil_scoped_release nogil;
-        std::vector<std::unique_ptr<Table>> tables(std::max(1, threads()));
-        parallel_for(labels, 16, [&](int64_t l) {
-            auto& table = tables[thread_number()];
-            if (!table) table = std::make_unique<Table>(width);
+        PerThread<Table> tables;
+        const auto add_up = [&](int64_t l) {
+            Table& table = tables.mine(width);
             Sum& sum = sums[l];
             for (int64_t j = y_ptr.data()[l]; j < y_ptr.data()[l + 1]; j++) {
                 const int64_t row = y_rows.data()[j];
                 for (int64_t i = x_ptr.data()[row]; i < x_ptr.data()[row + 1]; i++) {
                     const int32_t column = x_columns.data()[i];
-                    if (!table->seen[column]) {
-                        table->seen[column] = 1;
+                    if (!table.seen[column]) {
+                        table.seen[column] = 1;
                         sum.columns.push_back(column);
                     }
-                    table->values[column] += y_values.data()[j] * x_values.data()[i];
+                    table.values[column] += y_values.data()[j] * x_values.data()[i];
                 }
             }
             std::sort(sum.columns.begin(), sum.columns.end());
             double square = 0;
-            for (int32_t column : sum.columns) square += double(table->values[column]) * table->values[column];
+            for (int32_t column : sum.columns) square += double(table.values[column]) * table.values[column];
             const float scale = !unit ? 1.0f : square > 0 ? static_cast<float>(1 / std::sqrt(square)) : 0.0f;
             sum.values.reserve(sum.columns.size());
             for (int32_t column : sum.columns) {
-                sum.values.push_back(table->values[column] * scale);
-                table->values[column] = 0.0f;
-                table->seen[column] = 0;
+                sum.values.push_back(table.values[column] * scale);
+                table.values[column] = 0.0f;
+                table.seen[column] = 0;
             }
-        });
+        };
+        parallel_for(labels, 16, add_up, tables.count());
     }
     auto ptr = new_numpy<int64_t>({size_t(labels + 1)});
     ptr.data()[0] = 0;

@@ -38,6 +38,12 @@ static inline Mix mix_of(int64_t width) {
     const uint64_t golden = 0x9E3779B97F4A7C15ull;
     return {static_cast<uint32_t>(golden >> (64 - bits)) | 1u, static_cast<uint32_t>((uint64_t(1) << bits) - 1), bits};
 }
+// The inverse of Mix: the inverse of its odd factor mod 2^32, by Newton's method.
+static inline uint32_t inverse_of(uint32_t factor) {
+    uint32_t inverse = factor;
+    for (int step = 0; step < 5; step++) inverse *= 2 - factor * inverse;
+    return inverse;
+}
 static inline uint32_t mixed(const Mix& mix, int32_t feature) { return static_cast<uint32_t>(feature) * mix.factor & mix.mask; }
 
 // How the entries of a slot lie; the same rule for who writes and who reads them.

@@ -3,15 +3,30 @@
 #include "simd.h"
 
 #include <atomic>
+#include <utility>
+
+#ifndef _WIN32
+#include <pthread.h>
+#endif
 
 namespace longtail {
 
-static std::atomic<int> thread_count{1};
-int threads() { return thread_count.load(); }
+static std::atomic<int> thread_count{1};  // of all Python threads that have no count of their own
+static thread_local int own_count = 0;     // of the calling Python thread; 0: none
+
+// OpenMP's threads do not exist in a process made by fork, and its library waits for them forever. Such a process works
+// on the one thread it has.
+static std::atomic<bool> forked{false};
+
+int threads() {
+    if (forked.load(std::memory_order_relaxed)) return 1;
+    return own_count > 0 ? own_count : thread_count.load(std::memory_order_relaxed);
+}
 
 void bind_bootstrap(nb::module_&);
 void bind_beam(nb::module_&);
 void bind_candidates(nb::module_&);
+void bind_check_level(nb::module_&);
 void bind_dense(nb::module_&);
 void bind_graph(nb::module_&);
 void bind_json_lines(nb::module_&);
@@ -35,7 +50,11 @@ void bind_weigh(nb::module_&);
 
 NB_MODULE(_kernels, m) {
     using namespace longtail;
+#ifndef _WIN32
+    pthread_atfork(nullptr, nullptr, [] { forked.store(true); });
+#endif
     m.def("set_threads", [](int count) { thread_count.store(count < 1 ? 1 : count); });
+    m.def("set_own_threads", [](int count) { return std::exchange(own_count, count < 0 ? 0 : count); });
     m.def("get_threads", &threads);
     m.def("simd_name", [] { return simd().name; });
     m.def("has_openmp", [] {
@@ -48,6 +67,7 @@ NB_MODULE(_kernels, m) {
     bind_bootstrap(m);
     bind_beam(m);
     bind_candidates(m);
+    bind_check_level(m);
     bind_dense(m);
     bind_graph(m);
     bind_json_lines(m);

@@ -79,22 +79,17 @@ void solve_groups(const LevelProblem& problem, Solve solve, std::vector<std::vec
     std::vector<int64_t> order(problem.groups);
     for (int64_t g = 0; g < problem.groups; g++) order[g] = g;
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return work[a] > work[b]; });
-    std::vector<std::unique_ptr<Places>> places(std::max(1, threads()));
-    const auto own_places = [&]() -> Places& {
-        auto& own = places[thread_number()];
-        if (!own) own = std::make_unique<Places>(problem.x_rows, problem.width());
-        return *own;
-    };
+    PerThread<Places> places;
     const auto solve_group = [&](int64_t g, int64_t workers) {
-        const Group group(problem, g, own_places());
+        const Group group(problem, g, places.mine(problem.x_rows, problem.width()));
         const Distinct distinct(problem, g);
         LabelQueue queue(distinct.children);
-        parallel_for(workers, 1, [&](int64_t) { solve(group, queue, out); });
+        parallel_for(workers, 1, [&](int64_t) { solve(group, queue, out); }, places.count());
         for (const auto& [to, from] : distinct.copies) out[to] = out[from];
     };
     int64_t large = 0;
-    for (; large < problem.groups && work[order[large]] > kLarge * total; large++) solve_group(order[large], threads());
-    parallel_for(problem.groups - large, 1, [&](int64_t k) { solve_group(order[large + k], 1); });
+    for (; large < problem.groups && work[order[large]] > kLarge * total; large++) solve_group(order[large], places.count());
+    parallel_for(problem.groups - large, 1, [&](int64_t k) { solve_group(order[large + k], 1); }, places.count());
 }
 
 nb::tuple solve_newton(In<int64_t> x_ptr, In<int32_t> x_columns, In<float> x_values, int64_t x_width, In2<float> dense,

@@ -39,12 +39,8 @@ public:
 
 template <typename Each>
 void each_parent(int64_t parents, int64_t width, Each each) {
-    std::vector<std::unique_ptr<Counter>> counters(std::max(1, threads()));
-    parallel_for(parents, 4, [&](int64_t p) {
-        auto& own = counters[thread_number()];
-        if (!own) own = std::make_unique<Counter>(width);
-        each(p, *own);
-    });
+    PerThread<Counter> counters;
+    parallel_for(parents, 4, [&](int64_t p) { each(p, counters.mine(width)); }, counters.count());
 }
 
 // How many bits of a mixed feature are its rest, for a parent with this many slots.

@@ -71,15 +71,15 @@ nb::tuple solve_level(In<int64_t> x_ptr, In<int32_t> x_columns, In<float> x_valu
     {
         nb::gil_scoped_release nogil;
         const std::vector<Task> tasks = make_tasks(problem, groups);
-        std::vector<std::unique_ptr<Scratch>> scratch(std::max(1, threads()));
-        parallel_for(static_cast<int64_t>(tasks.size()), 1, [&](int64_t t) {
-            auto& own = scratch[thread_number()];
-            if (!own) own = std::make_unique<Scratch>(n, problem.width());
-            DcdSolver(problem, tasks[t], own->rows, own->buffers)
+        PerThread<Scratch> scratch;
+        const auto solve = [&](int64_t t) {
+            Scratch& own = scratch.mine(n, problem.width());
+            DcdSolver(problem, tasks[t], own.rows, own.buffers)
                 .solve([&](const std::vector<int64_t>& children, const std::vector<float>& which, int lanes, const float* weights) {
-                    keep(problem, own->rows, children, which, lanes, weights, solved);
+                    keep(problem, own.rows, children, which, lanes, weights, solved);
                 });
-        });
+        };
+        parallel_for(static_cast<int64_t>(tasks.size()), 1, solve, scratch.count());
     }
     return pack_weights(solved);
 }

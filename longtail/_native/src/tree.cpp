@@ -176,19 +176,17 @@ Out<int32_t> cluster_order(In<int64_t> ptr, In<int32_t> columns, In<float> value
     {
         nb::gil_scoped_release nogil;
         const Rows rows{ptr.data(), columns.data(), values.data()};
-        std::vector<std::unique_ptr<Splitter>> splitters(std::max(1, threads()));
+        PerThread<Splitter> splitters;
         const auto split = [&](int64_t c, bool shared) {
-            auto& own = splitters[shared ? 0 : thread_number()];
-            if (!own) own = std::make_unique<Splitter>(rows, width, rounds, seed);
             const int64_t* cut = cuts.data() + 3 * c;
-            own->split(order, {cut[0], cut[1], cut[2]}, static_cast<uint64_t>(c), shared);
+            splitters.mine(rows, width, rounds, seed).split(order, {cut[0], cut[1], cut[2]}, static_cast<uint64_t>(c), shared);
         };
         for (size_t r = 0; r + 1 < round_ptr.shape(0); r++) {
             const int64_t first = round_ptr.data()[r], count = round_ptr.data()[r + 1] - first;
-            if (count < threads())  // fewer cuts than threads: the threads share each
+            if (count < splitters.count())  // fewer cuts than threads: the threads share each
                 for (int64_t c = 0; c < count; c++) split(first + c, true);
             else
-                parallel_for(count, 1, [&](int64_t c) { split(first + c, false); });
+                parallel_for(count, 1, [&](int64_t c) { split(first + c, false); }, splitters.count());
         }
     }
     return result;

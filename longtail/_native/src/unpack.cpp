@@ -31,13 +31,6 @@ uint32_t count_at(const uint8_t* at, int64_t i, int64_t bytes) {
     return value;
 }
 
-// The inverse of Mix: the inverse of its odd factor mod 2^32, by Newton's method.
-uint32_t inverse_of(uint32_t factor) {
-    uint32_t inverse = factor;
-    for (int step = 0; step < 5; step++) inverse *= 2 - factor * inverse;
-    return inverse;
-}
-
 class Unpacker {
 public:
     Unpacker(int64_t width, int64_t child_bytes, int64_t weight_bytes, const float* scales, In<int32_t> among)

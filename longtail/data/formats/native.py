@@ -123,7 +123,7 @@ class Opened:
     def csr(self, name: str) -> sp.csr_matrix | None:
         """Return the sparse matrix of that name; `Dataset` checks its content."""
         try:
-            return unpack_csr(name, self.arrays)
+            return unpack_csr(name, self.arrays, check=False)
         except StoreError as error:
             raise StoreError(f"{self.path}: {error}") from None
 
