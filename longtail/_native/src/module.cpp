@@ -9,6 +9,7 @@ namespace longtail {
 static std::atomic<int> thread_count{1};
 int threads() { return thread_count.load(); }
 
+void bind_boost(nb::module_&);
 void bind_bootstrap(nb::module_&);
 void bind_beam(nb::module_&);
 void bind_candidates(nb::module_&);
@@ -45,6 +46,7 @@ NB_MODULE(_kernels, m) {
         return false;
 #endif
     });
+    bind_boost(m);
     bind_bootstrap(m);
     bind_beam(m);
     bind_candidates(m);
