@@ -126,6 +126,12 @@ class Candidates:
             self.width,
         )
 
+    def of_members(self, members: Sequence[int]) -> Candidates:
+        """What some of the members name."""
+        scores, ranks = self.scores[:, list(members)], self.ranks[:, list(members)]
+        found = Candidates(self.rows, self.labels, scores, ranks, self.depth, self.points, self.width)
+        return found.keep(np.asarray(found.named.any(1)))
+
     def keep(self, kept: NDArray[np.bool_]) -> Candidates:
         """Some of the pairs (P,)."""
         return Candidates(

@@ -21,8 +21,10 @@ log = logging.getLogger("longtail")
 Fuse = Literal["auto", "stack", "weights", "mean", "rank"]
 TAILS = (0.0, 0.25, 0.5)
 UNITS = 12  # that weights are shares of: each step of the search adds one
-MAPPED, STACKED = 100_000, 300_000  # pairs that maps and trees are fitted on, at most; all true ones count
-FEW = 50  # points, below which nothing is learnt about them
+MAPPED, STACKED = 50_000, 200_000  # pairs that maps and trees are fitted on, at most; all true ones count
+NOTHING = 0.05  # of the mean score: a member that adds no more than this is left out, if members may be
+NOISE = 10.0  # a stack must be ahead of the sum by this over the square root of the number of points
+FEW = 200  # points, below which a stack learns little and comparisons are noise
 
 
 @dataclass(frozen=True)
@@ -47,19 +49,45 @@ class Fused:
 
 def fuse(heard: Heard, settings: FuseSettings) -> tuple[Fused, list[Fused]]:
     """The best of the ways to fuse that the settings allow, by cross-fitted scores, and all of them."""
-    M = heard.candidates.members
-    if M == 1:
+    if heard.candidates.members == 1:
         tried = [single(heard)]
-    elif settings.fuse == "auto":
-        few = len(heard.data) < FEW or not heard.truth.any()
-        tried = [weights_of(heard, settings)] + ([] if few else [stack(heard, settings)])
-    elif settings.fuse == "stack":
-        tried = [stack(heard, settings)]
-    elif settings.fuse == "weights":
-        tried = [weights_of(heard, settings)]
-    else:
+    elif settings.fuse in ("mean", "rank"):
         tried = [fixed(heard, settings)]
-    return max(tried, key=lambda one: one.scores["mean"]), tried
+    else:
+        tried = learnt(heard, settings)
+    noise = NOISE / len(heard.data) ** 0.5  # a stack that is better by chance would only be slower
+    return max(tried, key=lambda one: one.scores["mean"] - noise * (one.what == "stack")), tried
+
+
+def thinned(heard: Heard, settings: FuseSettings, best: Fused) -> tuple[list[int], Fused]:
+    """The members that are needed, and how they are fused: no member that adds nothing, one alone if it does as well.
+
+    Only members without weight in the sum are tried to be left out: trying costs as much as fusing.
+    """
+    M = heard.candidates.members
+    kept = list(range(M))
+    weights = best.fuser.told().get("sum") or best.fuser.told().get("weights") or [1.0] * M
+    for m in [m for m in range(M) if weights[m] == 0]:
+        rest = [other for other in kept if other != m]
+        if not rest:
+            break
+        tried, _ = fuse(heard.of_members(rest), settings)
+        if tried.scores["mean"] >= best.scores["mean"] - NOTHING:
+            kept, best = rest, tried
+    alone = [single(heard.of_members([m])) for m in kept] if len(kept) > 1 else []
+    means = [one.scores["mean"] for one in alone]
+    if means and max(means) >= best.scores["mean"]:
+        kept, best = [kept[int(np.argmax(means))]], alone[int(np.argmax(means))]
+    return kept, best
+
+
+def learnt(heard: Heard, settings: FuseSettings) -> list[Fused]:
+    """The weighted sum, the stack, or both."""
+    sums = Sums.of(heard, settings)
+    few = len(heard.data) < FEW or not heard.truth.any()
+    tried = [] if settings.fuse == "stack" else [weights_of(heard, sums)]
+    stacks = settings.fuse == "stack" or (settings.fuse == "auto" and not few)
+    return [*tried, stack(heard, settings, sums)] if stacks else tried
 
 
 def single(heard: Heard) -> Fused:
@@ -77,25 +105,35 @@ def fixed(heard: Heard, settings: FuseSettings) -> Fused:
     return Fused(settings.fuse, fuser, values, heard.scores(values))
 
 
-def weights_of(heard: Heard, settings: FuseSettings) -> Fused:
-    """A weighted sum of probabilities, with weights that are best on the points; or those given."""
-    given = check_weights(settings.weights, heard.candidates.members)
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The weighted sum that is best on all points, and for each fold the one that is best on the others."""
 
-    def fit(part: Heard) -> Sum:
-        maps = maps_of(part)
-        return Sum(given or best_weights(part, comparable(part.candidates, "score", maps)), "score", maps)
+    whole: Sum
+    apart: tuple[Sum, ...]
 
+    @classmethod
+    def of(cls, heard: Heard, settings: FuseSettings) -> Sums:
+        """Fit them all; where all points are in one fold, its sum is that of all."""
+        parts, whole = heard.parts(), fit_sum(heard, settings)
+        if len(parts) == 1:
+            return cls(whole, (whole,))
+        return cls(whole, tuple(fit_sum(heard.take(~points), settings) for points in parts))
+
+
+def weights_of(heard: Heard, sums: Sums) -> Fused:
+    """A weighted sum of probabilities, with weights that are best on the points, or those given."""
     values = np.zeros(len(heard.candidates))
-    for points in heard.parts():
-        if points.all():
-            break
-        own = heard.take(points)
-        values[heard.pairs_of(points)] = fit(heard.take(~points)).values(own.candidates, heard.labels)
-    else:
-        return Fused("weights", fit(heard), values, heard.scores(values))
-    fuser = fit(heard)
-    values = fuser.values(heard.candidates, heard.labels)
-    return Fused("weights", fuser, values, heard.scores(values))
+    for points, apart in zip(heard.parts(), sums.apart, strict=True):
+        values[heard.pairs_of(points)] = apart.values(heard.take(points).candidates, heard.labels)
+    return Fused("weights", sums.whole, values, heard.scores(values))
+
+
+def fit_sum(heard: Heard, settings: FuseSettings) -> Sum:
+    """The weighted sum that is best on these points."""
+    maps = maps_of(heard)
+    given = check_weights(settings.weights, heard.candidates.members)
+    return Sum(given or best_weights(heard, comparable(heard.candidates, "score", maps)), "score", maps)
 
 
 def best_weights(heard: Heard, values: Floats) -> tuple[float, ...]:
@@ -128,28 +166,24 @@ def map_of(heard: Heard, m: int) -> Isotonic:
     return fit_isotonic(heard.candidates.scores[at, m], heard.truth[at].astype(np.float64))
 
 
-def stack(heard: Heard, settings: FuseSettings) -> Fused:
-    """Boosted trees over what all members say, and the tail that suits them."""
-    X = features(heard.candidates, heard.labels)
+def stack(heard: Heard, settings: FuseSettings, sums: Sums) -> Fused:
+    """Boosted trees over what all members say and over their weighted sum, and the tail that suits them."""
+    X, parts = features(heard.candidates, heard.labels, sums.whole), heard.parts()
     trees = grown(X, heard, np.ones(len(X), bool), settings.trees)
-    parts = heard.parts()
-    if len(parts) == 1:  # all points are of one group: nothing is left to compare on
-        tail = settings.tail or 0.0
-        values = tempered(trees(X), heard.candidates, heard.labels, tail)
-        return Fused("stack", Stack(trees, tail), values, heard.scores(values))
-    found = np.zeros(len(X))
-    for points in parts:
+    found = trees(X) if len(parts) == 1 else np.zeros(len(X))  # one group of points: nothing is left to compare on
+    for points, first in zip(parts, sums.apart, strict=True):
         own = heard.pairs_of(points)
-        found[own] = grown(X, heard, ~own, settings.trees)(X[own])
+        if not own.all():
+            X = features(heard.candidates, heard.labels, first)
+            found[own] = grown(X, heard, ~own, settings.trees)(X[own])
     by_tail = {tail: tempered(found, heard.candidates, heard.labels, tail) for tail in tails_of(settings)}
-    values = np.zeros(len(X))
-    for points in parts:  # the tail, too, is chosen without the points that it is scored on
-        rest = heard.take(~points)
+    best = max(by_tail, key=lambda tail: heard.mean(by_tail[tail]))
+    values = by_tail[best].copy()
+    for points in parts if len(by_tail) > 1 and len(parts) > 1 else ():
+        rest = heard.take(~points)  # the tail, too, is chosen without the points that it is scored on
         own, others = heard.pairs_of(points), heard.pairs_of(~points)
-        tail = max(by_tail, key=lambda tail: rest.mean(by_tail[tail][others]))
-        values[own] = by_tail[tail][own]
-    tail = max(by_tail, key=lambda tail: heard.mean(by_tail[tail]))
-    return Fused("stack", Stack(trees, tail), values, heard.scores(values))
+        values[own] = by_tail[max(by_tail, key=lambda tail: rest.mean(by_tail[tail][others]))][own]
+    return Fused("stack", Stack(sums.whole, trees, best), values, heard.scores(values))
 
 
 def tails_of(settings: FuseSettings) -> tuple[float, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from longtail.core.decision import Decision
 from longtail.core.errors import DataError, LongtailError
 from longtail.core.labels import Labels
 from longtail.core.model import Model
@@ -20,7 +21,7 @@ from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.decide import Rule, decide_ranking, depth_for
 from longtail.ensemble.checkpoint import Kept
-from longtail.ensemble.choose import Fused, fuse
+from longtail.ensemble.choose import Fused, fuse, thinned
 from longtail.ensemble.fuser import Sum
 from longtail.ensemble.heard import Heard
 from longtail.ensemble.members import Member
@@ -47,6 +48,11 @@ class Trained:
     def row(self) -> dict[str, Any]:
         """The member in the table of what was tried."""
         return {"what": self.member.name, **self.scores, "seconds": round(self.seconds, 1)}
+
+    def told(self) -> dict[str, Any]:
+        """The member in `about`."""
+        own = {"name": self.member.name, "recipe": self.model.recipe.name, "mean": self.scores["mean"]}
+        return own | {"seconds": round(self.seconds, 3)}
 
 
 def train_validated(recipe: Ensemble, corpus: Corpus, split: Corpus, run: Run) -> Model:
@@ -95,43 +101,46 @@ def train_member(member: Member, split: Corpus, run: Run, kept: Kept) -> Trained
     return Trained(member, model, chosen_by(report), seconds)
 
 
-def finish(recipe: Ensemble, trained: Sequence[Trained], corpus: Corpus, split: Corpus, run: Run) -> Model:
-    """Fit the fuser, decide, train members again that are to be."""
+def finish(
+    recipe: Ensemble, trained: Sequence[Trained], corpus: Corpus, split: Corpus, run: Run, thin: bool = False
+) -> EnsembleModel:
+    """Fit the fuser, decide, train members again that are to be. With `thin`, members that add nothing are left out."""
     validation = cast(Dataset, split.dev)
     parts = [Part(one.member.name, one.model) for one in trained]
     heard = Heard.of(candidates_of(parts, validation.x, split.labels, recipe.depth), validation, split.labels, run.seed)
     best, tried = fuse(heard, recipe.fuse_settings())
+    table = table_of(trained, tried)
     report_fusing(tried)
-    rule = Rule.parse(recipe.cut_off)
-    k = depth_for(validation, rule)
-    unseen = heard.ranking(best.values, depth((k,), validation.ignore))
-    decision, decided = decide_ranking(
-        replace(unseen, kind=best.fuser.gives), validation, recipe.calibration, rule, run.seed, k
-    )
+    if thin and len(trained) > 1:
+        kept, best = thinned(heard, recipe.fuse_settings(), best)
+        for one in [one for m, one in enumerate(trained) if m not in kept]:
+            log.info("member %s adds nothing and is left out", one.member.name)
+        trained, heard = [trained[m] for m in kept], heard.of_members(kept)
+    decision, decided = decide(recipe, heard, best, run)
     parts = [again(recipe, one, corpus, split, run) for one in trained]
     model = EnsembleModel(recipe.settled(parts, best.fuser), corpus.labels, parts, best.fuser, recipe.depth)
     model.decision = decision
-    scores = heard.report(best.values).scores
-    model.about["validation"] = {
-        "source": "dev" if corpus.dev is not None else "held out of train",
-        "points": len(validation),
-        "digest": validation.digest(),
-        "scores": {name: round(score, 3) for name, score in scores.items()},
+    model.about |= {
+        "validation": {
+            "source": "dev" if corpus.dev is not None else "held out of train",
+            "points": len(validation),
+            "digest": validation.digest(),
+            "scores": {name: round(score, 3) for name, score in heard.report(best.values).scores.items()},
+        },
+        "fused": best.fuser.told(),
+        "members": [one.told() for one in trained],
+        "chosen_from": table,
     }
-    model.about["fused"] = best.fuser.told()
-    model.about["chosen_from"] = table_of(trained, tried)
-    return with_parts_told(model, trained, decided)
-
-
-def with_parts_told(model: EnsembleModel, trained: Sequence[Trained], decided: dict[str, Any]) -> EnsembleModel:
-    """The model with what its members are, for `longtail info`."""
-    model.about["members"] = [
-        {"name": one.member.name, "recipe": one.model.recipe.name, "mean": one.scores["mean"]}
-        | {"seconds": round(one.seconds, 3)}
-        for one in trained
-    ]
     model.about |= decided
     return model
+
+
+def decide(recipe: Ensemble, heard: Heard, best: Fused, run: Run) -> tuple[Decision | None, dict[str, Any]]:
+    """Probabilities and a cut-off, fitted on values of fusers that have not seen the point."""
+    rule = Rule.parse(recipe.cut_off)
+    k = depth_for(heard.data, rule)
+    unseen = replace(heard.ranking(best.values, depth((k,), heard.data.ignore)), kind=best.fuser.gives)
+    return decide_ranking(unseen, heard.data, recipe.calibration, rule, run.seed, k)
 
 
 def table_of(trained: Sequence[Trained], tried: Sequence[Fused]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,10 @@ class Heard:
         return Heard(
             self.candidates.take(points), self.data.take(np.flatnonzero(points)), self.labels, self.fold[points]
         )
+
+    def of_members(self, members: Sequence[int]) -> Heard:
+        """What some of the members say."""
+        return Heard(self.candidates.of_members(members), self.data, self.labels, self.fold)
 
     def parts(self) -> list[NDArray[np.bool_]]:
         """The points of each fold (N,)."""

@@ -95,6 +95,16 @@ class Members(Parameters):
         """All members without presets, with commas between them."""
         return ",".join(member.spelled for member in self.each)
 
+    def spelled_settings(self) -> dict[str, Any]:
+        """As `changed`, with presets where all of their settings are those of a member."""
+        spelled: list[str] = []
+        found: dict[str, Any] = {}
+        for member in self.each:
+            preset, rest = shortest(member.recipe)
+            spelled.append(member.spelled if preset is None else f"{member.spelled}:{preset}")
+            found |= {f"{member.name}.{key}": value for key, value in rest.items()}
+        return {"members": ",".join(spelled), **found}
+
     def augmented(self, augment: Any) -> Members:
         """The members, with this augmentation where they have none of their own and can have one."""
         return Members(tuple(with_augment(member, augment) for member in self.each))
@@ -124,3 +134,13 @@ def with_augment(member: Member, augment: Any) -> Member:
     if member.recipe.augment.method != "none" or not member.recipe.augments:
         return member
     return replace(member, recipe=replace(member.recipe, augment=augment))
+
+
+def shortest(recipe: TrainedRecipe) -> tuple[str | None, dict[str, Any]]:
+    """A preset whose settings a recipe has, if there is one, and what differs from it otherwise."""
+    changed = recipe.changed()
+    for name, settings in recipe.presets.items():
+        base = type(recipe).of(**settings).changed()
+        if base.items() <= changed.items():
+            return name, {key: value for key, value in changed.items() if key not in base}
+    return None, changed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from longtail.core.model import Inputs, Model
 from longtail.core.ranking import Ranking
 from longtail.core.recipe import Recipe
 from longtail.core.texts import Texts
+from longtail.encoders.export import arrays_under
 from longtail.ensemble import edit, remember
 from longtail.ensemble.candidates import Candidates, top
 from longtail.ensemble.explain import explain
@@ -142,18 +143,13 @@ class EnsembleModel(StoredModel):
         """The ensemble that `state` described, each member with the checks of its own kind."""
         meta, parts = saved.meta, []
         for i, manifest in enumerate(meta["members"]):
-            model = unpacked(saved.path, manifest, under(f"member{i}", saved.arrays), saved.verify, saved.labels)
+            model = unpacked(saved.path, manifest, arrays_under(f"member{i}", saved.arrays), saved.verify, saved.labels)
             parts.append(Part(manifest["name"], model, saved.arrays.get(f"columns{i}")))
             check_columns(parts[-1], len(saved.labels))
         if not parts or meta["fuser"]["kind"] not in fusers or meta["depth"] < 1:
             raise StoreError("its members or what fuses them are missing; the ensemble is damaged: train it again")
-        fuser = fusers[meta["fuser"]["kind"]].from_state(under("fuser", saved.arrays), meta["fuser"], len(parts))
+        fuser = fusers[meta["fuser"]["kind"]].from_state(arrays_under("fuser", saved.arrays), meta["fuser"], len(parts))
         return cls(saved.recipe, saved.labels, parts, fuser, meta["depth"], saved.about)
-
-
-def under(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays called NAME.…, without that part of their names."""
-    return {key.removeprefix(f"{name}."): array for key, array in arrays.items() if key.startswith(f"{name}.")}
 
 
 def check_columns(part: Part, L: int) -> None:

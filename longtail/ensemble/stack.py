@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from longtail.core.labels import Labels
 from longtail.core.ranking import Kind
+from longtail.encoders.export import arrays_under
 from longtail.ensemble.candidates import Candidates, Floats
-from longtail.ensemble.fuser import Arrays, Fuser, normalised
+from longtail.ensemble.fuser import Arrays, Fuser, Sum, comparable, normalised, weighted
 from longtail.ensemble.trees import Trees
 
 OF_MEMBER, SHARED = 6, 4  # features of each member, and features of all together
@@ -23,11 +24,13 @@ UNNAMED = -1.0  # the relative score of a label that a member does not name: bel
 class Stack(Fuser):
     """p(label is true) by boosted trees over `features`, divided by the label's propensity to the power of `tail`.
 
-    With tail=0 the values are probabilities. With tail above 0 rare labels come earlier: the probability that a label
-    is true and missing counts in part, and values are scores, no probabilities.
+    `first` is the best weighted sum, which the trees look at too: what they learn is where it is wrong. With tail=0 the
+    values are probabilities. With tail above 0 rare labels come earlier: the probability that a label is true and
+    missing counts in part, and values are scores, no probabilities.
     """
 
     kind: ClassVar[str] = "stack"
+    first: Sum
     trees: Trees
     tail: float = 0.0
 
@@ -38,28 +41,35 @@ class Stack(Fuser):
 
     def values(self, candidates: Candidates, labels: Labels) -> Floats:
         """p / propensity^tail."""
-        return tempered(self.trees(features(candidates, labels)), candidates, labels, self.tail)
+        return tempered(self.trees(features(candidates, labels, self.first)), candidates, labels, self.tail)
 
     def shares(self, candidates: Candidates, labels: Labels) -> Floats:
         """How much lower the margin would be if a member did not name the label; relative to all members."""
-        whole = self.trees.margins(features(candidates, labels))
-        alone = (features(candidates, labels, without=m) for m in range(candidates.members))
+        whole = self.trees.margins(features(candidates, labels, self.first))
+        alone = (features(candidates, labels, self.first, without=m) for m in range(candidates.members))
         parts = [whole - self.trees.margins(found) for found in alone]
         return normalised(np.maximum(np.stack(parts, axis=1), 0.0))
 
     def told(self) -> dict[str, Any]:
-        """The number of trees, and the power of the propensity."""
-        return {"by": "stack", "trees": len(self.trees.features), "tail": self.tail}
+        """The number of trees, the power of the propensity, and the weights of the sum."""
+        return {
+            "by": "stack",
+            "trees": len(self.trees.features),
+            "tail": self.tail,
+            "sum": self.first.told()["weights"],
+        }
 
     def state(self) -> tuple[Arrays, dict[str, Any]]:
-        """The trees."""
-        return {f"trees.{name}": array for name, array in self.trees.state().items()}, {"tail": self.tail}
+        """The trees and the sum."""
+        sums, meta = self.first.state()
+        arrays = {f"trees.{name}": array for name, array in self.trees.state().items()}
+        return arrays | {f"sum.{name}": array for name, array in sums.items()}, {"tail": self.tail, "sum": meta}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], members: int) -> Stack:
         """The stack whose `state` is given."""
-        own = {name.removeprefix("trees."): array for name, array in arrays.items()}
-        return cls(Trees.from_state(own, width(members)), float(meta["tail"]))
+        first = Sum.from_state(arrays_under("sum", arrays), meta["sum"], members)
+        return cls(first, Trees.from_state(arrays_under("trees", arrays), width(members)), float(meta["tail"]))
 
 
 def width(members: int) -> int:
@@ -72,30 +82,29 @@ def tempered(probabilities: Floats, candidates: Candidates, labels: Labels, tail
     return probabilities if tail == 0 else probabilities * labels.propensities[candidates.labels] ** -tail
 
 
-def features(candidates: Candidates, labels: Labels, without: int | None = None) -> NDArray[np.float32]:
+def features(candidates: Candidates, labels: Labels, first: Sum, without: int | None = None) -> NDArray[np.float32]:
     """What the trees look at (P, 6·M + 4); the member `without` names no label.
 
     Of each member: its score; the score relative to the member's best and lowest for this point; divided by the best;
     its rank; its best score; how far the score is below the next better one. Of all: how many members name the label,
-    the mean of their relative scores, the label's training examples, and its rank by that mean.
+    the value of the weighted sum `first`, the label's place by it, and the label's training examples.
     """
     P, M = candidates.scores.shape
-    named = candidates.named & (np.arange(M) != without) if without is not None else candidates.named
+    named = candidates.named if without is None else candidates.named & (np.arange(M) != without)
     best, lowest = candidates.best, candidates.lowest
     scores = np.where(named, candidates.scores, 0.0)
     spread = np.where(best > lowest, best - lowest, 1.0)
-    relative = np.where(named, np.where(best > lowest, (scores - lowest) / spread, 1.0), UNNAMED)
     found = np.empty((P, width(M)), np.float32)
     own = found[:, : OF_MEMBER * M].reshape(P, M, OF_MEMBER)
     own[..., 0] = np.where(named, scores, lowest - spread)
-    own[..., 1] = relative
+    own[..., 1] = np.where(named, np.where(best > lowest, (scores - lowest) / spread, 1.0), UNNAMED)
     own[..., 2] = np.where(named & (best > 0), scores / np.where(best > 0, best, 1.0), UNNAMED)
     own[..., 3] = np.where(named, candidates.ranks, candidates.depth)
     own[..., 4] = best
     own[..., 5] = np.where(named, candidates.gaps, 0.0)
-    mean = np.maximum(relative, 0.0).sum(1) / M
+    total = weighted(np.where(named, comparable(candidates, first.by, first.maps), 0.0), first.weights)
     found[:, -4] = named.sum(1)
-    found[:, -3] = mean
-    found[:, -2] = labels.counts[candidates.labels]
-    found[:, -1] = candidates.places(mean)
+    found[:, -3] = total
+    found[:, -2] = candidates.places(total)
+    found[:, -1] = labels.counts[candidates.labels]
     return found

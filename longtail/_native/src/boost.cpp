@@ -6,8 +6,6 @@
 namespace longtail {
 namespace {
 
-constexpr int64_t kBins = 256;  // a bin is one byte
-
 struct Sums {
     double gradient = 0, curvature = 0;
 };
@@ -29,6 +27,7 @@ class Grower {
 public:
     Grower(const uint8_t* bins, int64_t rows, int64_t features, int64_t depth, Settings settings)
         : bins_(bins), rows_(rows), features_(features), depth_(depth), settings_(settings), node_(rows) {
+        for (int64_t i = 0; i < features * rows; i++) width_ = std::max<int64_t>(width_, bins[i] + 1);
         found_.resize((int64_t(1) << depth) * features);
     }
 
@@ -60,6 +59,7 @@ public:
 private:
     const uint8_t* bins_;  // (features, rows)
     int64_t rows_, features_, depth_;
+    int64_t width_ = 2;  // bins of a histogram
     Settings settings_;
     std::vector<uint16_t> node_;  // of each row, in the level that is being split
     std::vector<Split> found_;    // of each node and feature
@@ -71,17 +71,17 @@ private:
 
     // The best split of every node by one feature.
     void search(const std::vector<Sums>& of_row, int64_t f, int64_t nodes) {
-        std::vector<Sums> histogram(nodes * kBins);
+        std::vector<Sums> histogram(nodes * width_);
         const uint8_t* own = bins_ + f * rows_;
-        for (int64_t i = 0; i < rows_; i++) add(histogram[node_[i] * kBins + own[i]], of_row[i]);
-        for (int64_t n = 0; n < nodes; n++) found_[n * features_ + f] = best_cut(histogram.data() + n * kBins, f);
+        for (int64_t i = 0; i < rows_; i++) add(histogram[node_[i] * width_ + own[i]], of_row[i]);
+        for (int64_t n = 0; n < nodes; n++) found_[n * features_ + f] = best_cut(histogram.data() + n * width_, f);
     }
 
     Split best_cut(const Sums* histogram, int64_t f) const {
         Sums whole, left;
-        for (int64_t b = 0; b < kBins; b++) add(whole, histogram[b]);
+        for (int64_t b = 0; b < width_; b++) add(whole, histogram[b]);
         Split best;
-        for (int64_t b = 0; b + 1 < kBins; b++) {
+        for (int64_t b = 0; b + 1 < width_; b++) {
             if (histogram[b].curvature == 0) continue;  // the same cut as the one before
             add(left, histogram[b]);
             const Sums right = {whole.gradient - left.gradient, whole.curvature - left.curvature};
