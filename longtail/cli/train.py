@@ -170,9 +170,22 @@ def repeat(model: Any, args: argparse.Namespace) -> str:
 
 def show_training(model: Any, args: argparse.Namespace) -> None:
     """Show what was trained and how good it is."""
-    from longtail.cli.show import calibration_table, console, cut_off_line, scores_table, table
+    from longtail.cli.show import console
 
     out = console()
+    scores_of_training(model, out)
+    if model.recipe.name != args.recipe:
+        out.print(f"The same again: {repeat(model, args)}", markup=False, soft_wrap=True)
+    if args.out is None:
+        out.print("The model was not saved; give --out MODEL to save it.")
+    else:
+        out.print(f'Saved in {args.out}. Try it:  longtail predict {args.out} "some text"', markup=False)
+
+
+def scores_of_training(model: Any, out: Any) -> None:
+    """Show what was tried, the recipe, and its scores on the validation part."""
+    from longtail.cli.show import calibration_table, cut_off_line, scores_table, table
+
     rows = model.about.get("chosen_from", [])
     if rows:
         best = sorted(rows, key=lambda row: -row["mean"])[:SHOWN]
@@ -189,9 +202,3 @@ def show_training(model: Any, args: argparse.Namespace) -> None:
         out.print(calibration_table(model.about["calibration"]))
     if "cut_off" in model.about:
         out.print(cut_off_line(model.about["cut_off"]), markup=False)
-    if model.recipe.name != args.recipe:
-        out.print(f"The same again: {repeat(model, args)}", markup=False, soft_wrap=True)
-    if args.out is None:
-        out.print("The model was not saved; give --out MODEL to save it.")
-    else:
-        out.print(f'Saved in {args.out}. Try it:  longtail predict {args.out} "some text"', markup=False)

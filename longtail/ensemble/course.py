@@ -152,6 +152,12 @@ def table_of(trained: Sequence[Trained], tried: Sequence[Fused]) -> list[dict[st
     ]
 
 
+def table_of_fusing(parts: Sequence[Part], heard: Heard, tried: Sequence[Fused]) -> list[dict[str, Any]]:
+    """As `table_of`, of models that were trained before."""
+    rows = [{"what": part.name, **heard.scores(heard.alone(m))} for m, part in enumerate(parts)]
+    return rows + [{"what": f"fused: {one.what}", **one.scores} for one in tried]
+
+
 def report_fusing(tried: Sequence[Fused]) -> None:
     """Log how the ways to fuse do."""
     for one in tried:

@@ -113,7 +113,11 @@ class Ensemble(TrainedRecipe):
 
     def settled(self, parts: Sequence[Part], fuser: Fuser) -> Ensemble:
         """The recipe with nothing left open: what trains this same model again."""
-        members = tuple(Member(part.name, cast(TrainedRecipe, part.model.recipe)) for part in parts)
+        own = [cast(TrainedRecipe, part.model.recipe) for part in parts]
+        members = tuple(
+            Member(part.name, replace(recipe, calibration="none", cut_off="none"))
+            for part, recipe in zip(parts, own, strict=True)
+        )
         told = fuser.told()
         if isinstance(fuser, Stack):
             chosen: dict[str, Any] = {"fuse": "stack", "tail": fuser.tail, "weights": None}
