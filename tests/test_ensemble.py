@@ -142,7 +142,7 @@ def test_sums_of_relative_scores_and_of_ranks() -> None:
     assert np.allclose(Sum((3.0, 1.0)).shares(found, labels), [[1, 0], [0, 0], [0.6, 0.4]])
 
 
-def heard(good: float, N: int = 600, L: int = 30, seed: int = 0) -> Heard:
+def heard(good: float, N: int = 400, L: int = 30, seed: int = 0) -> Heard:
     """Two members that name 5 labels; the second names the truth first for the share `good` of rare labels only."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, L, N)
@@ -162,7 +162,7 @@ def heard(good: float, N: int = 600, L: int = 30, seed: int = 0) -> Heard:
     return Heard.of(Candidates.of(rankings, [None, None], L, 5), data, labels, 0)
 
 
-SETTINGS_OF_FUSE = FuseSettings("auto", None, None, TreeSettings(trees=30))
+SETTINGS_OF_FUSE = FuseSettings("auto", None, None, TreeSettings(trees=15, rate=0.2))
 
 
 def test_a_member_that_is_never_right_has_no_weight() -> None:
@@ -183,7 +183,7 @@ def test_a_stack_learns_whom_to_trust_for_what() -> None:
 
 def test_scores_of_a_stack_come_from_points_that_it_has_not_seen() -> None:
     """With random truth nothing can be learnt; a stack scored on what it was fitted to would look good."""
-    said = heard(1.0, N=400)
+    said = heard(1.0)
     rng = np.random.default_rng(1)
     Y = sp.csr_matrix((np.ones(400, np.float32), (np.arange(400), rng.integers(0, 30, 400))), shape=(400, 30))
     chance = replace(said, data=replace(said.data, Y=Y))
@@ -330,8 +330,9 @@ def test_most_labels_removed(stacked: EnsembleModel, corpus: Corpus) -> None:
 def test_a_member_that_cannot_add_labels_leaves_it_to_the_others(
     corpus: Corpus, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    model = ensemble(**{"neighbours.label_weight": 0.0}, fuse="mean", weights="1,0").fit(corpus)
+    model = ensemble(**{"neighbours.label_weight": 0.0}, fuse="mean", weights="1,0").fit(corpus, Run(seed=1))
     new = model.edit_labels(model.labels.add(["poetry"], ["sonnet verse harbour"]))
+    assert new.parts[0].model.predict(["sonnet verse harbour"], 1).keys() == [["poetry"]]
     assert "not known to neighbours" in caplog.text
     assert new.predict(["sonnet verse harbour"], 1).keys() == [["poetry"]]
     new.save(tmp_path / "model")

@@ -20,6 +20,7 @@ from longtail.ensemble.candidates import Candidates, Floats
 
 Arrays = dict[str, NDArray[Any]]
 By = Literal["score", "rank"]
+TIES = 1e-5  # share of the relative score in a probability
 
 
 class Fuser(ABC):
@@ -112,17 +113,17 @@ class Sum(Fuser):
 
 def comparable(candidates: Candidates, by: By, maps: Sequence[Isotonic] | None) -> Floats:
     """The members' scores made comparable (P, M), from 0 to 1; 0 where a member does not name the label."""
-    named = candidates.named
     if by == "rank":
         return 1 - candidates.ranks / max(candidates.depth, 1)
-    if maps is None:
-        spread = candidates.best - candidates.lowest
-        above = np.where(named, candidates.scores, 0) - candidates.lowest
-        # one label alone, or several of one score: as good as the best
-        return np.where(named, np.where(spread > 0, above / np.where(spread > 0, spread, 1), 1.0), 0.0)
+    named, spread = candidates.named, candidates.best - candidates.lowest
     scores = np.where(named, candidates.scores, 0)
-    found = [own(column) for own, column in zip(maps, scores.T, strict=True)]
-    return np.where(named, np.stack(found, axis=1), 0.0)
+    # one label alone, or several of one score: as good as the best
+    relative = np.where(spread > 0, (scores - candidates.lowest) / np.where(spread > 0, spread, 1), 1.0)
+    if maps is None:
+        return np.where(named, relative, 0.0)
+    found = np.stack([own(column) for own, column in zip(maps, scores.T, strict=True)], axis=1)
+    # of scores that have one probability, the higher comes first
+    return np.where(named, (found + TIES * relative) / (1 + TIES), 0.0)
 
 
 def weighted(values: Floats, weights: Sequence[float]) -> Floats:
