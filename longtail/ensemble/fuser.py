@@ -20,7 +20,7 @@ from longtail.ensemble.candidates import Candidates, Floats
 
 Arrays = dict[str, NDArray[Any]]
 By = Literal["score", "rank"]
-TIES = 1e-5  # share of the relative score in a probability
+TIES = 1e-3  # share of the relative score in a probability
 
 
 class Fuser(ABC):
