@@ -1,6 +1,7 @@
 """Ensembles: members, what fuses them, saving, going on after a kill, explanations and edits."""
 
 import logging
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from corpora import topic_corpus
+from corpora import topic_corpus, write_corpus
 from training import SETTINGS
 
 import longtail
 import longtail.recipes
-from longtail.core.errors import LongtailError, ParameterError, StoreError, UnsupportedError
+from longtail.cli.main import main
+from longtail.core.errors import DataError, LongtailError, ParameterError, StoreError, UnsupportedError
 from longtail.core.labels import Labels
 from longtail.core.run import Run
 from longtail.core.texts import Texts
@@ -26,8 +28,10 @@ from longtail.ensemble.candidates import Candidates
 from longtail.ensemble.choose import FuseSettings, Sums, stack, weights_of
 from longtail.ensemble.fuser import Sum
 from longtail.ensemble.heard import Heard
+from longtail.ensemble.join import join_models
 from longtail.ensemble.model import EnsembleModel
 from longtail.ensemble.trees import TreeSettings
+from longtail.recipes.auto import why_not
 
 # neighbours with nothing left to choose, and few trees: fast
 QUICK: dict[str, Any] = {
@@ -349,3 +353,115 @@ def test_points_are_remembered_by_the_members_that_can(corpus: Corpus, tmp_path:
     assert count == 1 and len(left.memory) == 0
     with pytest.raises(UnsupportedError, match="no member of this ensemble has a memory"):
         _ = longtail.recipe("ensemble", **QUICK, fuse="mean").fit(topic_corpus(40)).memory  # type: ignore[attr-defined]
+
+
+# --- models put together, and the default recipe
+
+
+def test_models_with_other_labels_are_joined_by_key(corpus: Corpus, tmp_path: Path) -> None:
+    linear = longtail.recipe("xr-linear", calibration="platt").fit(corpus)
+    fewer = [key for key in corpus.labels.keys if key not in ("cooking", "astronomy")]
+    columns = np.full(len(corpus.labels), -1)
+    columns[corpus.labels.indices(fewer)] = np.arange(len(fewer))
+    texts = corpus.labels.texts
+    assert texts is not None
+    kept = Labels.of(fewer, [texts[corpus.labels.index(key)] for key in fewer])
+    other = longtail.fit(
+        list(corpus.train.texts),
+        [[fewer[columns[j]] for j in row.indices if columns[j] >= 0] or ["chess"] for row in corpus.train.Y],
+        "neighbours",
+        label_texts=dict(zip(kept.keys, kept.texts or (), strict=True)),
+    )
+    joined = join_models([other, linear], longtail.recipe("ensemble"), "0.3,0.7")  # type: ignore[arg-type]
+    assert set(joined.labels.keys) == set(corpus.labels.keys) and len(joined.labels) == 6
+    assert joined.labels.counts[joined.labels.index("cooking")] == corpus.labels.counts[corpus.labels.index("cooking")]
+    texts_asked = ["boat wind harbour", "recipe oven butter"]
+    assert joined.predict(texts_asked, 1).keys() == [["sailing"], ["cooking"]]
+    joined.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    assert same(again.predict(texts_asked, 6), joined.predict(texts_asked, 6))
+    assert joined.explain("recipe oven butter", 1).reasons[0].voices[0].rank is None
+    edited = joined.edit_labels(joined.labels.remove(["sailing"]).rename({"chess": "game"}))
+    assert edited.predict(["boat wind", "pawn knight"], 1).keys()[1] == ["game"]
+    assert "sailing" not in edited.predict(["boat wind harbour"], 6).keys()[0]
+
+
+def test_weights_are_fitted_on_points_that_no_model_has_seen(corpus: Corpus) -> None:
+    models = [longtail.recipe(name).fit(corpus) for name in ("xr-linear", "popular")]
+    assert corpus.test is not None
+    blank: Any = longtail.recipe("ensemble", fuse="weights")
+    with pytest.raises(ParameterError, match="give a corpus"):
+        join_models(models, blank)
+    with pytest.raises(DataError, match="'xr-linear' was trained on these points"):
+        join_models(models, blank, data=corpus.train, keys=corpus.labels)
+    joined = join_models(models, blank, data=corpus.test, keys=corpus.labels)
+    assert joined.about["fused"]["weights"][0] > 0.5 and joined.about["validation"]["points"] == 40
+    with pytest.raises(UnsupportedError, match="cannot be a member; give its members"):
+        join_models([joined, models[0]], blank)
+    with pytest.raises(ParameterError, match="at least two models"):
+        join_models(models[:1], blank)
+
+
+def test_the_command_puts_models_together(corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("xr-linear", "popular"):
+        longtail.recipe(name).fit(corpus).save(tmp_path / name)
+    data = write_corpus(corpus, tmp_path / "data")
+    models = [str(tmp_path / "xr-linear"), str(tmp_path / "popular")]
+    out = str(tmp_path / "both")
+    assert main(["ensemble", *models, "--out", out, "--on", str(data), "--fuse", "weights"]) == 0
+    assert "fused: weights" in capsys.readouterr().out
+    assert main(["info", out]) == 0 and "xr-linear, popular" in capsys.readouterr().out
+    assert main(["explain", out, "boat wind harbour", "-k", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "words below" in shown and "harbour" in shown and "popular" in shown
+    assert main(["ensemble", *models, "--out", models[0], "--overwrite"]) == 2
+    assert main(["ensemble", *models, "--out", out, "--overwrite", "--weights", "1,0", "--quiet"]) == 0
+    assert longtail.load(out).predict(["boat wind"], 1).keys() == [["sailing"]]
+    assert main(["memory", "add", out, "--text", "boat", "--label", "music"]) == 1
+    assert "no member of this ensemble has a memory" in capsys.readouterr().err
+
+
+def test_the_default_fuses_what_is_best_and_says_how_to_repeat_it(tmp_path: Path, capsys: Any) -> None:
+    corpus = topic_corpus(450)
+    data = write_corpus(corpus, tmp_path / "data")
+    out = str(tmp_path / "model")
+    assert main(["train", str(data), "--out", out]) == 0
+    shown = capsys.readouterr()
+    assert "no dual encoder, because 250 points are too few for it" in shown.err
+    table = longtail.load(out).about["chosen_from"]
+    assert {row["what"] for row in table} == {"xr-linear", "neighbours", "fused: weights", "fused: stack"}
+    (line,) = (line for line in shown.out.splitlines() if line.startswith("The same again: longtail "))
+    words = shlex.split(line.removeprefix("The same again: longtail "))
+    assert main([*words, "--out", str(tmp_path / "again"), "--quiet"]) == 0
+    texts = list(corpus.train.texts)
+    first, second = (longtail.load(tmp_path / folder).predict(texts, 5) for folder in ("model", "again"))
+    assert np.array_equal(first.indices, second.indices)
+
+
+@pytest.mark.parametrize("aim", ["speed", "size"])
+def test_one_model_for_speed_and_size(aim: str, tmp_path: Path) -> None:
+    corpus = topic_corpus(450)
+    data = write_corpus(corpus, tmp_path / "data")
+    assert main(["train", str(data), "--for", aim, "--out", str(tmp_path / "model"), "--quiet"]) == 0
+    model = longtail.load(tmp_path / "model")
+    assert model.recipe.name in ("xr-linear", "neighbours")
+    rows = {row["what"]: row for row in model.about["chosen_from"]}
+    own = rows[model.recipe.name]
+    if aim == "speed":
+        assert own["ms"] <= 1.3 * rows["xr-linear"]["ms"]
+    else:
+        assert own["mean"] >= 0.9 * max(row["mean"] for row in rows.values())
+
+
+def test_why_there_is_no_dual_encoder() -> None:
+    labels = Labels.of(["a", "b"], ["boat", "pawn"])
+    Y = sp.csr_matrix(np.tile(np.identity(2, np.float32), (1500, 1)))
+
+    def reason(texts: list[str], labels: Labels = labels, **run: Any) -> str | None:
+        return why_not(Corpus("c", Dataset(Texts.of(texts), Y[: len(texts)]), labels), Run(**run))
+
+    assert reason(["boat"] * 50) == "50 points are too few for it"
+    assert "label texts" in str(reason(["boat"] * 3000, Labels.of(["a", "b"])))
+    assert "Latin" in str(reason(["лодка и ветер"] * 3000))
+    assert "200 words" in str(reason(["boat " * 200] * 3000))
+    assert "200 words" not in str(reason(["boat " * 200] * 3000, budget=600.0))
