@@ -27,7 +27,16 @@ from longtail.ensemble.heard import Heard
 from longtail.ensemble.members import Member
 from longtail.ensemble.model import EnsembleModel, Part, candidates_of
 from longtail.metrics import depth
-from longtail.train.fit import choose, recipe_of, refit, train_on, trains_again, with_clock
+from longtail.train.fit import (
+    choose,
+    count_trainings,
+    recipe_of,
+    refit,
+    train_on,
+    trains_again,
+    with_clock,
+    with_shared_budget,
+)
 from longtail.train.validation import chosen_by, validate
 
 if TYPE_CHECKING:
@@ -73,7 +82,7 @@ def train_members(
     for i, member in enumerate([*quick, *slow]):
         left = kept.budget(run, sum(one.seconds for one in trained.values()), len(members) - i)
         try:
-            trained[member.name] = train_member(member, split, own_run(member, run, left), kept)
+            trained[member.name] = train_member(member, corpus, split, own_run(member, run, left), kept)
         except Exception as error:
             failed(recipe, member, error)
     found = [trained[member.name] for member in members if member.name in trained]
@@ -82,7 +91,7 @@ def train_members(
     return found
 
 
-def train_member(member: Member, split: Corpus, run: Run, kept: Kept) -> Trained:
+def train_member(member: Member, corpus: Corpus, split: Corpus, run: Run, kept: Kept) -> Trained:
     """One member, trained without the validation part and scored there; or as a killed training left it."""
     validation = cast(Dataset, split.dev)
     found = kept.find(member, "held out")
@@ -93,7 +102,8 @@ def train_member(member: Member, split: Corpus, run: Run, kept: Kept) -> Trained
     log.info("training member %s", member.name)
     began = time.monotonic()
     candidates = member.recipe.augment.candidates(split.train, split.labels)
-    (model, report), table = choose(member.recipe, candidates, split, run)
+    trainings = count_trainings(member.recipe, candidates) + trains_again(member.recipe, corpus, split, run)
+    (model, report), table = choose(member.recipe, candidates, split, with_shared_budget(run, trainings))
     if table:
         model.about["chosen_from"] = table
     seconds = time.monotonic() - began

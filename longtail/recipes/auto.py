@@ -119,7 +119,7 @@ class Auto(TrainedRecipe):
         small = {"weights": "int8"} if self.aim == "size" else {}
         linear = self.linear(trees=1, prune=XRLinear().prune, calibration="none", cut_off="none", **small)
         members, kept = (Member("xr-linear", linear), Member("neighbours", Neighbours())), Kept(run, split)
-        tried = [train_member(member, split, own_run(member, run, None), kept) for member in members]
+        tried = [train_member(member, corpus, split, own_run(member, run, None), kept) for member in members]
         validation = cast(Dataset, split.dev)
         rows = [measured(one, validation.x) for one in tried]
         chosen = tried[pick(rows, self.aim)]
