@@ -85,7 +85,10 @@ class Auto(TrainedRecipe):
         ensemble = Ensemble(
             calibration=self.calibration, cut_off=self.cut_off, members=Members(tuple(members)), on_failure="continue"
         )
-        return finish(ensemble, train_members(ensemble, members, corpus, split, run), corpus, split, run, thin=True)
+        trained = train_members(ensemble, members, corpus, split, run)
+        model = finish(ensemble, trained, corpus, split, run, thin=True)
+        model.about["chosen_from"] = timed(model, trained, cast(Dataset, split.dev).x)
+        return model
 
     def fit_whole(self, corpus: Corpus, run: Run) -> Model:
         """Where there is no validation part nothing can be compared: `xr-linear`, as it is usually best."""
@@ -121,7 +124,7 @@ class Auto(TrainedRecipe):
         members, kept = (Member("xr-linear", linear), Member("neighbours", Neighbours())), Kept(run, split)
         tried = [train_member(member, corpus, split, own_run(member, run, None), kept) for member in members]
         validation = cast(Dataset, split.dev)
-        rows = [measured(one, validation.x) for one in tried]
+        rows = [one.row() | costs(one.model, validation.x) for one in tried]
         chosen = tried[pick(rows, self.aim)]
         log.info("auto: for %s, %s", self.aim, chosen.member.name)
         recipe = replace(recipe_of(chosen.model), calibration=self.calibration, cut_off=self.cut_off)
@@ -158,17 +161,27 @@ def latin_share(texts: Texts) -> float:
     return float(np.mean(sample < 128)) if len(sample) else 1.0
 
 
-def measured(one: Trained, x: Inputs) -> dict[str, Any]:
-    """A row of the table: scores, training time, milliseconds for one text, and megabytes."""
+def costs(model: Model, x: Inputs) -> dict[str, Any]:
+    """Milliseconds for one text (the median), and megabytes of the model's arrays."""
     n = min(TIMED, len(x) if isinstance(x, Texts) else x.shape[0])
     took = []
     for i in range(n):
         began = time.perf_counter()
-        one.model.predict(x[i : i + 1])
+        model.predict(x[i : i + 1])
         took.append(time.perf_counter() - began)
-    arrays = one.model.state()[0] if isinstance(one.model, StoredModel) else {}
+    arrays = model.state()[0] if isinstance(model, StoredModel) else {}
     size = sum(array.nbytes for array in arrays.values())
-    return one.row() | {"ms": round(1000 * float(np.median(took)), 3), "MB": round(size / 1e6, 1)}
+    return {"ms": round(1000 * float(np.median(took)), 3), "MB": round(size / 1e6, 1)}
+
+
+def timed(model: Model, trained: Sequence[Trained], x: Inputs) -> list[dict[str, Any]]:
+    """The table of what was tried with the costs of members, and those of the model where it is the row that won."""
+    own = {one.member.name: costs(one.model, x) for one in trained}
+    fused = "fused: stack" if model.about["fused"]["by"] == "stack" else "fused: weights"
+    if len(model.about["members"]) == len(trained):
+        own[fused] = costs(model, x)
+    unknown = {"ms": "–", "MB": "–"}
+    return [row | own.get(row["what"], unknown) for row in model.about["chosen_from"]]
 
 
 def pick(rows: Sequence[dict[str, Any]], aim: str) -> int:
