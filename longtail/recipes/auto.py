@@ -17,6 +17,7 @@ import numpy as np
 
 from longtail import _native
 from longtail.augment import Augmentation
+from longtail.core.errors import UnsupportedError
 from longtail.core.labels import Labels
 from longtail.core.model import Inputs, Model
 from longtail.core.parameters import param
@@ -73,6 +74,8 @@ class Auto(TrainedRecipe):
     def fit_validated(self, corpus: Corpus, split: Corpus, run: Run) -> Model:
         """Train what is planned, and keep what is best on the validation part."""
         run = with_clock(run)
+        if missing := why_not(split, run) if self.aim == "accuracy" else f"for {self.aim} it trains no network":
+            check_device(run, missing)
         if len(cast(Dataset, split.dev)) < FEW:
             log.info("auto: too few points to compare recipes on; training xr-linear")
             return self.linear().fit_validated(
@@ -92,6 +95,7 @@ class Auto(TrainedRecipe):
 
     def fit_whole(self, corpus: Corpus, run: Run) -> Model:
         """Where there is no validation part nothing can be compared: `xr-linear`, as it is usually best."""
+        check_device(run, "there is no validation part")
         linear = self.linear()
         return linear.fit_whole(corpus, own_run(Member("xr-linear", linear), run, None))
 
@@ -131,6 +135,12 @@ class Auto(TrainedRecipe):
         model = recipe.fit_validated(corpus, split, own_run(chosen.member, run, None))
         model.about["chosen_from"] = rows
         return model
+
+
+def check_device(run: Run, reason: str) -> None:
+    """Refuse a device where nothing that is trained has a use for it."""
+    if run.device not in ("auto", "cpu"):
+        raise UnsupportedError(f"recipe 'auto' has no use for device {run.device!r} here: {reason}")
 
 
 def why_not(split: Corpus, run: Run) -> str | None:
