@@ -125,7 +125,7 @@ class Ensemble(TrainedRecipe):
             chosen = {}
         else:
             chosen = {"fuse": "weights", "weights": ",".join(map(str, told["weights"]))}
-        return replace(self, members=Members(members), augment=Augmentation(), **chosen)
+        return replace(self, members=Members(members), augment=Augmentation(), on_failure="stop", **chosen)
 
     def fuse_settings(self) -> FuseSettings:
         """What `longtail.ensemble.choose` needs to know."""
