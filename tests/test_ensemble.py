@@ -1,5 +1,6 @@
 """Ensembles: members, what fuses them, saving, going on after a kill, explanations and edits."""
 
+import importlib.util
 import logging
 import shlex
 import subprocess
@@ -287,6 +288,18 @@ def test_a_member_that_fails_is_named_and_the_rest_go_on_only_when_asked_to(
     assert np.array_equal(model.predict(corpus.train.x, 3).indices, alone.predict(corpus.train.x, 3).indices)
 
 
+def test_networks_share_what_quick_members_leave_of_a_budget(corpus: Corpus, tmp_path: Path) -> None:
+    own = {f"unidec.{key}": value for key, value in SETTINGS["unidec"].items() if key != "epochs"}
+    recipe = longtail.recipe("ensemble", members="xr-linear,unidec", fuse="mean", **own)
+    model: Any = recipe.fit(topic_corpus(60), Run(budget=2.0, folder=tmp_path / "run"))
+    steps = model.recipe.changed()["unidec.steps"]
+    assert steps == model.parts[1].model.recipe.steps > 0
+    again: Any = recipe.fit(topic_corpus(60), Run(budget=2.0, folder=tmp_path / "run", resume=True))
+    assert again.recipe.changed()["unidec.steps"] == steps  # the clock is not asked again
+    with pytest.raises(UnsupportedError, match="no use for budget"):
+        ensemble().fit(corpus, Run(budget=2.0))
+
+
 def test_what_a_member_lacks_is_refused_before_training() -> None:
     with pytest.raises(UnsupportedError, match="recipe 'unidec' needs labels with texts"):
         longtail.recipe("ensemble", members="neighbours,unidec").fit(topic_corpus(40, label_text=False))
@@ -453,7 +466,7 @@ def test_one_model_for_speed_and_size(aim: str, tmp_path: Path) -> None:
         assert own["mean"] >= 0.9 * max(row["mean"] for row in rows.values())
 
 
-def test_why_there_is_no_dual_encoder() -> None:
+def test_why_there_is_no_dual_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = Labels.of(["a", "b"], ["boat", "pawn"])
     Y = sp.csr_matrix(np.tile(np.identity(2, np.float32), (1500, 1)))
 
@@ -465,3 +478,5 @@ def test_why_there_is_no_dual_encoder() -> None:
     assert "Latin" in str(reason(["лодка и ветер"] * 3000))
     assert "200 words" in str(reason(["boat " * 200] * 3000))
     assert "200 words" not in str(reason(["boat " * 200] * 3000, budget=600.0))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "not installed: torch, transformers" in str(reason(["boat"] * 3000))
