@@ -21,7 +21,7 @@ log = logging.getLogger("longtail")
 Fuse = Literal["auto", "stack", "weights", "mean", "rank"]
 TAILS = (0.0, 0.25, 0.5)
 UNITS = 12  # that weights are shares of: each step of the search adds one
-MAPPED, STACKED = 50_000, 200_000  # pairs that maps and trees are fitted on, at most; all true ones count
+MAPPED, STACKED, HARD = 50_000, 200_000, 10  # pairs for maps and for trees; ranks of which trees get all
 NOTHING = 0.05  # of the mean score: a member that adds no more than this is left out, if members may be
 NOISE = 10.0  # a stack must be ahead of the sum by this over the square root of the number of points
 FEW = 200  # points, below which a stack learns little and comparisons are noise
@@ -192,13 +192,17 @@ def tails_of(settings: FuseSettings) -> tuple[float, ...]:
 
 
 def grown(X: Any, heard: Heard, among: Any, settings: TreeSettings) -> Trees:
-    """Trees fitted on the pairs `among` that count; of false pairs every nth, with weight n, if there are many."""
+    """Trees fitted on the pairs `among` that count.
+
+    If there are many, all true pairs are taken, all that a member ranks high, and every nth of the others with weight n.
+    """
     at = np.flatnonzero(among & heard.counted)
     y = heard.truth[at]
-    every = -(-len(at) // STACKED)
-    kept = (y > 0) | (np.arange(len(at)) % every == 0)
-    weights = np.where(y[kept] > 0, 1.0, every)
-    return Trees.fit(X[at[kept]], y[kept], settings, weights)
+    sure = (y > 0) | (heard.candidates.ranks[at].min(1) < HARD)
+    room = max(STACKED - int(sure.sum()), STACKED // 4)
+    every = max(1, -(-int((~sure).sum()) // room))
+    kept = sure | (np.arange(len(at)) % every == 0)
+    return Trees.fit(X[at[kept]], y[kept], settings, np.where(sure[kept], 1.0, every))
 
 
 def check_weights(weights: tuple[float, ...] | None, members: int) -> tuple[float, ...] | None:
