@@ -318,7 +318,7 @@ def test_errors_help_and_have_exit_codes(data: Path, model: Path, tmp_path: Path
     assert "KEY=VALUE" in error_of(capsys, 2, "train", data, "--set", "power", "--out", tmp_path / "m")
     assert "--overwrite" in error_of(capsys, 1, "train", data, "--out", model)
     assert "it holds other files" in error_of(capsys, 1, "train", data, "--out", data)
-    assert "no use for budget" in error_of(capsys, 1, "train", data, "--budget", "10m")
+    assert "no use for budget" in error_of(capsys, 1, "train", data, "--recipe", "popular", "--budget", "9m")
     assert "No such file" in error_of(capsys, 1, "inspect", data, "--html", tmp_path / "no" / "page.html", "--json")
     assert "nowhere" in error_of(capsys, 1, "info", tmp_path / "nowhere")
     assert "k must be" in error_of(capsys, 2, "predict", model, "text", "-k", 0)

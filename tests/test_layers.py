@@ -24,6 +24,7 @@ ROWS = [
     ["linear"],
     ["scoring"],
     ["cascade", "dual"],
+    ["ensemble"],
     ["recipes"],
     ["evidence", "contract"],
     ["cli", "serve", "sklearn"],

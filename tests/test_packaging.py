@@ -62,7 +62,7 @@ def test_every_module_imports_with_the_core_only(python: Path, tmp_path: Path) -
         "extras = ('longtail.cascade', 'longtail.dual', 'longtail.scoring', 'longtail.train', 'longtail.serve')\n"
         "extras += ('longtail.sklearn',)\n"
         "parts = ('bag', 'dropout', 'encoder', 'held', 'inception', 'pretrained', 'residual', 'sequence')\n"
-        "parts += ('lstm', 'static', 'sums', 'table', 'taps', 'transformer')\n"
+        "parts += ('attention', 'lstm', 'static', 'sums', 'table', 'taps', 'transformer')\n"
         "extras += tuple(f'longtail.encoders.{part}' for part in parts)\n"
         "import longtail.encoders.transformer_served\n"  # imports torch when a model is loaded
         "import longtail.encoders.taps_served, longtail.encoders.lstm_served\n"

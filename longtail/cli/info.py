@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> None:
     rows = [
         ["recipe", about["recipe"]],
         ["settings", ", ".join(f"{k}={v}" for k, v in about["settings"].items()) or "all defaults"],
+        *members(training),
         ["labels", f"{about['labels']['count']:,}" + (" with text" if "labels.texts.data" in about["arrays"] else "")],
         *([["edited labels", edits(training["edited"])]] if "edited" in training else []),
         ["corpus", f"{corpus.get('name', '–')} (digest {corpus.get('digest', '–')[:12]})"],
@@ -56,6 +57,15 @@ def run(args: argparse.Namespace) -> None:
         out.print(calibration_table(training["calibration"]))
     if "cut_off" in training:
         out.print(cut_off_line(training["cut_off"]), markup=False)
+
+
+def members(training: dict[str, Any]) -> list[list[str]]:
+    """What an ensemble is made of, and how it is fused; nothing for other models."""
+    if "members" not in training:
+        return []
+    named = ", ".join(member["name"] for member in training["members"])
+    fused = ", ".join(f"{key} {value}" for key, value in training["fused"].items())
+    return [["members", named], ["fused", fused]]
 
 
 def edits(edited: dict[str, int]) -> str:

@@ -20,6 +20,7 @@ from longtail.core.errors import LongtailError, ParameterError
 
 COMMANDS = (
     "train",
+    "ensemble",
     "predict",
     "evaluate",
     "compare",

@@ -159,4 +159,4 @@ def with_lookup(model: DualModel, **given: Any) -> DualModel:
     lookup = model.lookup._replace(**given)
     if not (0 <= lookup.share <= 1 and 0 < lookup.temperature < math.inf and lookup.neighbours >= 1):
         raise ParameterError(f"a share is 0 to 1, a temperature above 0, neighbours at least 1; got {lookup}")
-    return model.changed_to(model.memory, lookup)
+    return model.with_lookup(lookup)

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from longtail.core.explanation import Explanation, PathStep, Reason, Term
+from longtail.core.explanation import Explanation, PathStep, Reason, Term, Voice
 
 ON_PATH = 4  # words shown for each cluster on the path to a label
 
@@ -20,19 +20,40 @@ def explanation_page(explanation: Explanation, terms: int) -> Group:
     """For each label a table of at most `terms` words, and the path to it in each tree."""
     text = explanation.text or ""
     parts: list[Any] = [Text(text if len(text) < 100 else text[:100] + "…", style="bold")]
-    if not explanation.terms:
+    spoken = any(reason.voices for reason in explanation.reasons)
+    if not explanation.terms and not spoken:
         parts.append(Text("The model knows none of these words: the ranking depends on the biases alone."))
     if not explanation.reasons:
         parts.append(Text("The model suggests no label for this text."))
     for rank, reason in enumerate(explanation.reasons, 1):
-        parts += [Text(), heading(rank, reason, explanation.kind), words_table(reason.own, terms)]
+        parts += [Text(), heading(rank, reason, explanation.kind)]
+        if reason.voices:
+            parts.append(voices_table(reason.voices))
+        if not reason.paths:
+            continue
+        parts.append(words_table(reason.own, terms))
         several = len(reason.paths) > 1
         for number, path in enumerate(reason.paths, 1):
             if len(path.steps) > 1:
                 parts += [Text(), path_table(path.steps, f" in tree {number}" if several else "")]
-    if any(term.in_label for reason in explanation.reasons for term in foremost(reason.own.terms, terms)[0]):
+    if any(term.in_label for reason in explanation.reasons for term in shown_terms(reason, terms)):
         parts += [Text(), Text("* also occurs in the text of the label", style="dim")]
     return Group(*parts)
+
+
+def shown_terms(reason: Reason, terms: int) -> list[Term]:
+    """The terms of a label's own classifier that are shown; none where there is no classifier to show."""
+    return foremost(reason.own.terms, terms)[0] if reason.paths else []
+
+
+def voices_table(voices: Sequence[Voice]) -> Table:
+    """What each member of an ensemble says of the label; the words below are those of the member that is marked."""
+    made = plain_table("member", "share", "rank", "score")
+    for voice in voices:
+        name = f"{voice.member} (words below)" if voice.explains else voice.member
+        own = ("–", "–") if voice.rank is None or voice.score is None else (str(voice.rank), shown_score(voice.score))
+        made.add_row(escape(name), f"{100 * voice.share:.0f} %", *own)
+    return made
 
 
 def heading(rank: int, reason: Reason, kind: str) -> Text:

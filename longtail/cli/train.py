@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ log = logging.getLogger("longtail")
 SHOWN = 10  # rows shown of the table of settings that were tried
 EXAMPLES = """
 longtail train debian-related --out model
+longtail train debian-related --for speed --out model                             # one model, fast for single texts
+longtail train debian-related --recipe ensemble --set members=xr-linear,neighbours --set xr-linear.trees=3 --out model
 longtail train my-folder --recipe neighbours --set neighbours=50 --out model
 longtail train tags.csv --text body --labels tags --label-sep ';' --out model
 longtail train debian-related --recipe parabel --gandalf --out model              # label texts as training points
@@ -69,6 +72,12 @@ def add(commands: Any) -> None:
         "--cut-off",
         metavar="RULE",
         help="how many labels a text gets: f1, precision=0.8 or labels=5 (on average); short for --set cut_off=…",
+    )
+    parser.add_argument(
+        "--for",
+        dest="aim",
+        choices=("accuracy", "speed", "size"),
+        help="what the default recipe chooses for (default: accuracy); short for --set aim=…",
     )
     add_seed(parser, "everything random")
     parser.add_argument(
@@ -126,6 +135,7 @@ def recipe_settings(args: argparse.Namespace) -> dict[str, str]:
     short_for = (
         ("--calibration", "calibration", args.calibration),
         ("--cut-off", "cut_off", args.cut_off),
+        ("--for", "aim", args.aim),
         (
             "--gandalf, which is --augment" if args.gandalf else "--augment",
             "augment",
@@ -140,17 +150,48 @@ def recipe_settings(args: argparse.Namespace) -> dict[str, str]:
     return settings
 
 
+def spelled_settings(recipe: Any) -> dict[str, Any]:
+    """What differs from the defaults of a recipe, as short as it can be said."""
+    found: dict[str, Any] = recipe.spelled_settings() if hasattr(recipe, "spelled_settings") else recipe.changed()
+    return found
+
+
+def repeat(model: Any, args: argparse.Namespace) -> str:
+    """The command that trains the model again without choosing anything."""
+    words = ["longtail", "train", str(args.data), "--recipe", model.recipe.name]
+    for key, value in spelled_settings(model.recipe).items():
+        words += ["--set", f"{key}={'none' if value is None else value}"]
+    for option in ("format", "text", "labels", "label_sep", "group_by"):
+        if getattr(args, option) is not None:
+            words += [f"--{option.replace('_', '-')}", getattr(args, option)]
+    words += ["--seed", str(model.about["seed"])] if model.about["seed"] else []
+    return shlex.join(words)
+
+
 def show_training(model: Any, args: argparse.Namespace) -> None:
     """Show what was trained and how good it is."""
-    from longtail.cli.show import calibration_table, console, cut_off_line, scores_table, table
+    from longtail.cli.show import console
 
     out = console()
+    scores_of_training(model, out)
+    if model.recipe.name != args.recipe:
+        out.print(f"The same again: {repeat(model, args)}", markup=False, soft_wrap=True)
+    if args.out is None:
+        out.print("The model was not saved; give --out MODEL to save it.")
+    else:
+        out.print(f'Saved in {args.out}. Try it:  longtail predict {args.out} "some text"', markup=False)
+
+
+def scores_of_training(model: Any, out: Any) -> None:
+    """Show what was tried, the recipe, and its scores on the validation part."""
+    from longtail.cli.show import calibration_table, cut_off_line, scores_table, table
+
     rows = model.about.get("chosen_from", [])
     if rows:
         best = sorted(rows, key=lambda row: -row["mean"])[:SHOWN]
         title = "Tried on the validation part" + (f": the best {SHOWN} of {len(rows)}" if len(rows) > SHOWN else "")
         out.print(table(list(best[0]), [list(row.values()) for row in best], title))
-    settings = ", ".join(f"{key}={value}" for key, value in model.recipe.changed().items()) or "all defaults"
+    settings = ", ".join(f"{key}={value}" for key, value in spelled_settings(model.recipe).items()) or "all defaults"
     out.print(f"Recipe [bold]{model.recipe.name}[/bold] ({settings}), {model.about['seconds']:.1f} s")
     validation = model.about.get("validation")
     if validation:
@@ -161,7 +202,3 @@ def show_training(model: Any, args: argparse.Namespace) -> None:
         out.print(calibration_table(model.about["calibration"]))
     if "cut_off" in model.about:
         out.print(cut_off_line(model.about["cut_off"]), markup=False)
-    if args.out is None:
-        out.print("The model was not saved; give --out MODEL to save it.")
-    else:
-        out.print(f'Saved in {args.out}. Try it:  longtail predict {args.out} "some text"', markup=False)

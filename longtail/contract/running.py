@@ -25,16 +25,19 @@ def unknown_parameters_are_refused_with_the_nearest(subject: Subject) -> None:
 
 @check()
 def a_budget_is_kept_or_refused_by_name(subject: Subject) -> None:
-    """With a budget, the number of steps is fixed before the training and stored; or a budget is refused."""
+    """With a budget, the steps of a network are fixed before its training and stored; or a budget is refused."""
     recipe: Any = subject.briefly()
     try:
         model: Any = recipe.fit(topic_corpus(40), Run(budget=1.0))
     except UnsupportedError as error:
         require_refusal(recipe, "budget", error)
     else:
-        steps = getattr(model.recipe, "steps", None)
-        require(steps is not None and steps > 0, f"the model's recipe must have its number of steps; found {steps}")
-        require(model.about.get("training"), "model.about must tell of the training under 'training'")
+        require("budget" in recipe.supports, "a recipe that takes a budget must have it in supports")
+        require(len(model.predict(["boat"], 1)) == 1, "the model must predict")
+        if subject.network:
+            steps = getattr(model.recipe, "steps", None)
+            require(steps is not None and steps > 0, f"the model's recipe must have its number of steps; found {steps}")
+            require(model.about.get("training"), "model.about must tell of the training under 'training'")
 
 
 @check()

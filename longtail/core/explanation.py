@@ -47,18 +47,48 @@ class TreePath:
 
 
 @dataclass(frozen=True)
+class Voice:
+    """What one member of an ensemble says of a label: its share of the score, its rank (from 1) and its own score.
+
+    Rank and score are None where the member does not name the label. `explains`: whether the paths are its.
+    """
+
+    member: str
+    share: float
+    rank: int | None
+    score: float | None
+    explains: bool = False
+
+
+@dataclass(frozen=True)
 class Reason:
-    """A label, its score, and the path to it in each tree of the model (more than one only in ensembles)."""
+    """A label, its score, and the path to it in each tree of the model (more than one only where trees are averaged).
+
+    `voices` has the members of an ensemble; its paths are those of the member that `explains`, and may be missing.
+    """
 
     label: str
     text: str | None
     score: float
     paths: tuple[TreePath, ...]
+    voices: tuple[Voice, ...] = ()
 
     @property
     def own(self) -> PathStep:
-        """The label's own classifier; in an ensemble, the mean over its trees."""
+        """The label's own classifier; of several trees, the mean."""
         return mean_step([path.steps[-1] for path in self.paths])
+
+    def to_json(self, kind: Kind) -> dict[str, Any]:
+        """Return everything as JSON values, with the label's own classifier first; the score is called `kind`."""
+        own = {name: asdict(self.own)[name] for name in ("margin", "bias", "terms")} if self.paths else {}
+        return {
+            "label": self.label,
+            **({} if self.text is None else {"text": self.text}),
+            kind: self.score,
+            **({"members": [asdict(voice) for voice in self.voices]} if self.voices else {}),
+            **own,
+            "paths": [asdict(path) for path in self.paths],
+        }
 
 
 @dataclass(frozen=True)
@@ -81,16 +111,7 @@ class Explanation:
             "recipe": self.recipe,
             "text": self.text,
             "terms": [{"term": term, "value": value} for term, value in self.terms],
-            "labels": [
-                {
-                    "label": reason.label,
-                    **({} if reason.text is None else {"text": reason.text}),
-                    self.kind: reason.score,
-                    **{name: asdict(reason.own)[name] for name in ("margin", "bias", "terms")},
-                    "paths": [asdict(path) for path in reason.paths],
-                }
-                for reason in self.reasons
-            ],
+            "labels": [reason.to_json(self.kind) for reason in self.reasons],
         }
 
 

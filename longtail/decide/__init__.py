@@ -2,4 +2,6 @@
 
 from longtail.decide.cutoff import Rule as Rule
 from longtail.decide.fit import calibrate as calibrate
+from longtail.decide.fit import decide_ranking as decide_ranking
+from longtail.decide.fit import depth_for as depth_for
 from longtail.decide.fit import fit_decision as fit_decision

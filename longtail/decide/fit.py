@@ -78,7 +78,18 @@ def fit_decision(
     if len(data) < FEW:
         log.warning("only %d points to fit probabilities or a cut-off on: the result is inaccurate", len(data))
     k = depth_for(data, rule)
-    ranking = model.predict_scores(data.x, depth((k,), data.ignore))
+    return decide_ranking(model.predict_scores(data.x, depth((k,), data.ignore)), data, method, rule, seed, k)
+
+
+def decide_ranking(
+    ranking: Ranking, data: Dataset, method: str, rule: Rule | None, seed: int, k: int
+) -> tuple[Decision | None, dict[str, Any]]:
+    """Return the decision fitted on a ranking of `data`, as `fit_decision` does.
+
+    The ranking holds k labels for each point after ignored pairs are dropped.
+    """
+    if method == "none" and rule is None:
+        return None, {}
     ranking = ranking.cut(k) if data.ignore is None else ranking.drop(data.ignore, k)
     truth = data.truth()
     pairs = Pairs.of(ranking, truth)

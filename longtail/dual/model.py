@@ -242,6 +242,10 @@ class DualModel(StoredModel):
             model.decision = None
         return model
 
+    def with_lookup(self, lookup: Lookup) -> DualModel:
+        """A copy of this model whose memory counts so."""
+        return self.changed_to(self.memory, lookup)
+
     @property
     def counted_memory(self) -> Lookup | None:
         """How the memory counts; None where it does not."""

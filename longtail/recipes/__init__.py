@@ -3,6 +3,7 @@
 from longtail.core.recipe import recipes
 
 recipes.add("auto", "longtail.recipes.auto:Auto")
+recipes.add("ensemble", "longtail.recipes.ensemble:Ensemble")
 recipes.add("popular", "longtail.recipes.popular:Popular")
 recipes.add("neighbours", "longtail.recipes.neighbours:Neighbours")
 recipes.add("xr-linear", "longtail.recipes.xr_linear:XRLinear")

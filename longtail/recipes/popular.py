@@ -30,6 +30,7 @@ class Popular(TrainedRecipe):
 
     name = "popular"
     title = "the most frequent labels for every text: the baseline"
+    augments = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

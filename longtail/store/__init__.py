@@ -9,4 +9,6 @@ from longtail.store.model import StoredModel as StoredModel
 from longtail.store.model import check_model_place as check_model_place
 from longtail.store.model import describe as describe
 from longtail.store.model import load as load
+from longtail.store.model import packed as packed
 from longtail.store.model import sweep_model as sweep_model
+from longtail.store.model import unpacked as unpacked

@@ -40,6 +40,8 @@ class Saved:
     arrays: Mapping[str, NDArray[Any]]
     meta: dict[str, Any]
     about: dict[str, Any]
+    path: Path = Path(MANIFEST)  # of the manifest, for messages
+    verify: bool = True  # whether checksums are compared
 
 
 class StoredModel(Model):
@@ -71,25 +73,8 @@ class StoredModel(Model):
         `replaces` is a `generation` as `describe` returns it: the save needs no `overwrite`, but is refused
         unless the folder still holds that generation.
         """
-        arrays, meta = self.state()
-        for part in (LABELS, DECISION):
-            own = sorted(name for name in arrays if name.startswith(f"{part}."))
-            if own:
-                raise StoreError(f"array {own[0]!r} of this model uses a name reserved for its {part}; rename it")
-        label_arrays, labels = pack_labels(LABELS, self.labels)
-        manifest = {
-            "recipe": self.recipe.name,
-            "settings": _settings(self.recipe),
-            "labels": labels,
-            "about": self.about,
-            "meta": meta,
-        }
-        if offer := recipes.offer(self.recipe.name):  # the recipe of another package
-            manifest[PACKAGE] = {"name": offer.package, "version": offer.version}
-        if self.decision is not None:
-            decision_arrays, manifest[DECISION] = self.decision.state()
-            arrays = arrays | {f"{DECISION}.{name}": array for name, array in decision_arrays.items()}
-        save_folder(folder, MANIFEST, KIND, manifest, label_arrays | arrays, overwrite=overwrite, replaces=replaces)
+        manifest, arrays = packed(self)
+        save_folder(folder, MANIFEST, KIND, manifest, arrays, overwrite=overwrite, replaces=replaces)
         try:
             forget(Path(folder) / RUN)  # training has succeeded: its checkpoints are no longer needed
         except StoreError as error:
@@ -105,23 +90,67 @@ def load(folder: str | Path, verify: bool = True) -> Model:
     path = Path(folder) / MANIFEST
     manifest, arrays = open_folder(folder, MANIFEST, KIND, verify)
     _check_fields(path, manifest)
+    try:
+        return unpacked(path, manifest, arrays, verify)
+    except (StoreError, DataError, ParameterError) as error:
+        told = str(error)
+        raise StoreError(told if told.startswith(f"{path}:") else f"{path.parent}: {told}") from error
+    except KeyError as error:
+        raise StoreError(f"{path.parent}: {error} is missing; the model is damaged: train it again") from error
+    except (TypeError, AttributeError, IndexError, ValueError) as error:  # unexpected shapes or types
+        raise StoreError(f"{path.parent}: its parts do not fit together; damaged: train again ({error})") from error
+
+
+def packed(model: StoredModel, labels: Labels | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the fields of a model's manifest, and its arrays. `unpacked` makes the same model of them.
+
+    `labels` are stored elsewhere: if they are the model's own, they are left out here.
+    """
+    own, meta = model.state()
+    for part in (LABELS, DECISION):
+        taken = sorted(name for name in own if name.startswith(f"{part}."))
+        if taken:
+            raise StoreError(f"array {taken[0]!r} of this model uses a name reserved for its {part}; rename it")
+    manifest = {
+        "recipe": model.recipe.name,
+        "settings": _settings(model.recipe),
+        "about": model.about,
+        "meta": meta,
+    }
+    if offer := recipes.offer(model.recipe.name):  # the recipe of another package
+        manifest[PACKAGE] = {"name": offer.package, "version": offer.version}
+    arrays: dict[str, NDArray[Any]] = {}
+    if labels is None or labels is not model.labels:
+        arrays, manifest["labels"] = pack_labels(LABELS, model.labels)
+    arrays |= own
+    if model.decision is not None:
+        decision_arrays, manifest[DECISION] = model.decision.state()
+        arrays |= {f"{DECISION}.{name}": array for name, array in decision_arrays.items()}
+    return manifest, arrays
+
+
+def unpacked(
+    path: Path,
+    manifest: dict[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    verify: bool = True,
+    labels: Labels | None = None,
+) -> Model:
+    """Return the model of these fields and arrays; `path` is the file of the manifest, for messages.
+
+    `labels` are the model's where its manifest has none of its own.
+    """
     recipe = _recipe(path, manifest)
     model_class = recipe.class_of_model()
     if not issubclass(model_class, StoredModel):
         raise StoreError(f"{path}: {recipe.kind} builds a {model_class.__name__}, which cannot be loaded from a folder")
     shared = (f"{LABELS}.", f"{DECISION}.")
     own = {name: array for name, array in arrays.items() if not name.startswith(shared)}
-    try:
+    if labels is None or "labels" in manifest:
         labels = unpack_labels(LABELS, arrays, manifest["labels"], check=verify)
-        model = model_class.from_state(Saved(recipe, labels, own, manifest["meta"], manifest["about"]))
-        model.decision = _decision(manifest, arrays)
-        return model
-    except (StoreError, DataError, ParameterError) as error:
-        raise StoreError(f"{path.parent}: {error}") from error
-    except KeyError as error:
-        raise StoreError(f"{path.parent}: {error} is missing; the model is damaged: train it again") from error
-    except (TypeError, AttributeError, IndexError, ValueError) as error:  # unexpected shapes or types
-        raise StoreError(f"{path.parent}: its parts do not fit together; damaged: train again ({error})") from error
+    model = model_class.from_state(Saved(recipe, labels, own, manifest["meta"], manifest["about"], path, verify))
+    model.decision = _decision(manifest, arrays)
+    return model
 
 
 def sweep_model(folder: str | Path) -> None:
@@ -170,7 +199,7 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 
 def _recipe(path: Path, manifest: dict[str, Any]) -> Recipe:
     """Return the recipe that a manifest names, with its settings."""
-    name, writer = manifest["recipe"], f"longtail {manifest['longtail']}"
+    name, writer = manifest["recipe"], f"longtail {manifest.get('longtail', '(the same version)')}"
     package = package_of(path, manifest)
     if package is not None:
         writer = str(package)

@@ -45,10 +45,7 @@ def fit(recipe: TrainedRecipe, corpus: Corpus, run: Run) -> Model:
     began = time.monotonic()
     with native_threads(run.threads):
         split = with_validation(recipe, corpus, run)
-        if split is None:
-            model = train_on(recipe, corpus.train, corpus.labels, run)
-        else:
-            model = fit_validated(recipe, corpus, split, run)
+        model = recipe.fit_whole(corpus, run) if split is None else recipe.fit_validated(corpus, split, run)
     on_dev = [corpus.dev] if run.train_on_dev and corpus.dev is not None else []
     model.about |= {
         "corpus": {"name": corpus.name, "digest": corpus.digest, "labels": corpus.labels.digest()},

@@ -17,7 +17,7 @@ from longtail.core.run import Run
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
 from longtail.decide import Rule
-from longtail.train.fit import fit
+from longtail.train.fit import fit, fit_validated, train_on
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class TrainedRecipe(Recipe, ABC):
     # The first model has not seen the validation part. If that is more than this share of train, a second model is
     # trained on all of train. 0: always, for recipes that train quickly.
     refit_above: ClassVar[float] = 0.0
+    augments: ClassVar[bool] = True  # whether more training points make a difference
+    chooses_recipes: ClassVar[bool] = False  # whether it trains other recipes
     mixes: ClassVar[bool] = False  # whether it trains a network, which can mix embeddings (augment=mixup)
 
     calibration: Method = param("none", "how scores become probabilities")  # noqa: RUF009
@@ -57,6 +59,14 @@ class TrainedRecipe(Recipe, ABC):
     def fit(self, corpus: Corpus, run: Run | None = None) -> Model:
         """Train on `corpus.train`, with choices made on a validation part: see `longtail.train.fit.fit`."""
         return fit(self, corpus, run or Run())
+
+    def fit_validated(self, corpus: Corpus, split: Corpus, run: Run) -> Model:
+        """Train where there is a validation part: `split` is the corpus with it as dev."""
+        return fit_validated(self, corpus, split, run)
+
+    def fit_whole(self, corpus: Corpus, run: Run) -> Model:
+        """Train where there is no validation part."""
+        return train_on(self, corpus.train, corpus.labels, run)
 
     @abstractmethod
     def train(self, data: Dataset, labels: Labels, run: Run, validation: Dataset | None = None) -> Model:

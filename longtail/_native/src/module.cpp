@@ -23,6 +23,7 @@ int threads() {
     return own_count > 0 ? own_count : thread_count.load(std::memory_order_relaxed);
 }
 
+void bind_boost(nb::module_&);
 void bind_bootstrap(nb::module_&);
 void bind_beam(nb::module_&);
 void bind_candidates(nb::module_&);
@@ -64,6 +65,7 @@ NB_MODULE(_kernels, m) {
         return false;
 #endif
     });
+    bind_boost(m);
     bind_bootstrap(m);
     bind_beam(m);
     bind_candidates(m);

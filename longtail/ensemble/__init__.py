@@ -1,0 +1,1 @@
+"""Several models as one: their candidates, what makes scores comparable, and what fuses them."""
