@@ -194,7 +194,7 @@ def tails_of(settings: FuseSettings) -> tuple[float, ...]:
 def grown(X: Any, heard: Heard, among: Any, settings: TreeSettings) -> Trees:
     """Trees fitted on the pairs `among` that count.
 
-    If there are many, all true pairs are taken, all that a member ranks high, and every nth of the others with weight n.
+    If there are many: all true ones, all that a member ranks high, and every nth of the others, with weight n.
     """
     at = np.flatnonzero(among & heard.counted)
     y = heard.truth[at]
