@@ -27,7 +27,7 @@ demo: $(VENV)/.core
 # The tests of the C++ kernels; they run with and without AVX2, and with the sanitizers
 NATIVE_TESTS = tests/test_native_rank.py tests/test_native_rows.py tests/test_native_text.py tests/test_neighbours.py tests/test_linear.py \
 	tests/test_linear_recipes.py tests/test_newton.py tests/test_tfidf.py tests/test_explain.py tests/test_graph.py \
-	tests/test_level_layout.py tests/test_feature_blocks.py tests/test_search.py tests/test_dense_search.py
+	tests/test_boost.py tests/test_level_layout.py tests/test_feature_blocks.py tests/test_search.py tests/test_dense_search.py
 
 test: $(VENV)/.dev lint
 	$(BIN)/python -m pytest -n auto -m "not slow"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from longtail.ensemble.trees import Trees, TreeSettings
 
 log = logging.getLogger("longtail")
 Fuse = Literal["auto", "stack", "weights", "mean", "rank"]
-TAILS = (0.0, 0.25, 0.5)
+TAILS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 UNITS = 12  # that weights are shares of: each step of the search adds one
 MAPPED, STACKED, HARD = 50_000, 200_000, 10  # pairs for maps and for trees; ranks of which trees get all
 NOTHING = 0.05  # of the mean score: a member that adds no more than this is left out, if members may be
@@ -123,10 +124,16 @@ class Sums:
 
 def weights_of(heard: Heard, sums: Sums) -> Fused:
     """A weighted sum of probabilities, with weights that are best on the points, or those given."""
+    values = summed(heard, sums)
+    return Fused("weights", sums.whole, values, heard.scores(values))
+
+
+def summed(heard: Heard, sums: Sums) -> Floats:
+    """The weighted sum of each pair (P,), by the weights that were fitted without the point."""
     values = np.zeros(len(heard.candidates))
     for points, apart in zip(heard.parts(), sums.apart, strict=True):
         values[heard.pairs_of(points)] = apart.values(heard.take(points).candidates, heard.labels)
-    return Fused("weights", sums.whole, values, heard.scores(values))
+    return values
 
 
 def fit_sum(heard: Heard, settings: FuseSettings) -> Sum:
@@ -177,13 +184,31 @@ def stack(heard: Heard, settings: FuseSettings, sums: Sums) -> Fused:
             X = features(heard.candidates, heard.labels, first)
             found[own] = grown(X, heard, ~own, settings.trees)(X[own])
     by_tail = {tail: tempered(found, heard.candidates, heard.labels, tail) for tail in tails_of(settings)}
-    best = max(by_tail, key=lambda tail: heard.mean(by_tail[tail]))
+    others = [summed(heard, sums), *(heard.alone(m) for m in range(heard.candidates.members))]
+    best = best_tail(heard, by_tail, others)
     values = by_tail[best].copy()
     for points in parts if len(by_tail) > 1 and len(parts) > 1 else ():
-        rest = heard.take(~points)  # the tail, too, is chosen without the points that it is scored on
-        own, others = heard.pairs_of(points), heard.pairs_of(~points)
-        values[own] = by_tail[max(by_tail, key=lambda tail: rest.mean(by_tail[tail][others]))][own]
+        own, rest = heard.pairs_of(points), heard.pairs_of(~points)  # the tail, too, is chosen on other points
+        apart = {tail: tempered_values[rest] for tail, tempered_values in by_tail.items()}
+        values[own] = by_tail[best_tail(heard.take(~points), apart, [other[rest] for other in others])][own]
     return Fused("stack", Stack(sums.whole, trees, best), values, heard.scores(values))
+
+
+def best_tail(heard: Heard, by_tail: dict[float, Floats], others: Sequence[Floats]) -> float:
+    """The tail of the best mean score among those that cost no precision: no P@1 or P@5 below the others' best.
+
+    Where every tail does, the smallest.
+    """
+    if len(by_tail) == 1:
+        return next(iter(by_tail))
+    floors = [heard.scores(values) for values in others]
+    scores = {tail: heard.scores(values) for tail, values in by_tail.items()}
+    able = [
+        tail
+        for tail, own in scores.items()
+        if all(own[name] >= max(floor[name] for floor in floors) for name in ("P@1", "P@5"))
+    ]
+    return max(able, key=lambda tail: scores[tail]["mean"]) if able else min(by_tail)
 
 
 def tails_of(settings: FuseSettings) -> tuple[float, ...]:
@@ -194,8 +219,7 @@ def tails_of(settings: FuseSettings) -> tuple[float, ...]:
 def grown(X: Any, heard: Heard, among: Any, settings: TreeSettings) -> Trees:
     """Trees fitted on the pairs `among` that count.
 
-    If there are many, all true pairs are taken, all that a member ranks high, and every nth of the others with the
-    weight n.
+    If there are many: all true ones, all that a member ranks high, and every nth of the others, with weight n.
     """
     at = np.flatnonzero(among & heard.counted)
     y = heard.truth[at]

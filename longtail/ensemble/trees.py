@@ -24,7 +24,7 @@ class TreeSettings(Parameters):
     kind = "trees"
     trees: int = param(100, "boosting rounds", at_least=0)
     depth: int = param(5, "levels of a tree", at_least=1, at_most=12)
-    rate: float = param(0.1, "what each leaf's value is multiplied by", above=0.0)
+    rate: float = param(0.07, "what each leaf's value is multiplied by", above=0.0)
     ridge: float = param(1.0, "added to the curvature of a leaf", at_least=0.0)
     least: float = param(2.0, "curvature that each side of a split needs", at_least=0.0)
     bins: int = param(64, "bins of a feature", at_least=2, at_most=256)

