@@ -480,3 +480,21 @@ def test_why_there_is_no_dual_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "200 words" not in str(reason(["boat " * 200] * 3000, budget=600.0))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert "not installed: torch, transformers" in str(reason(["boat"] * 3000))
+
+
+def test_fusers_do_not_see_how_often_labels_are_true_of_the_points_they_are_fitted_on(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The counts of the corpus include its validation part: a label that is only there would be known to be true."""
+    plain, seen = course.fuse, []
+
+    def fuse(said: Heard, *args: Any) -> Any:
+        seen.append(said)
+        return plain(said, *args)
+
+    monkeypatch.setattr(course, "fuse", fuse)
+    model = ensemble(fuse="weights").fit(corpus, Run(seed=1))
+    split = corpus.with_validation(1)
+    assert np.array_equal(seen[0].seen.counts, split.train.label_counts())
+    assert (seen[0].seen.counts[:5] < corpus.labels.counts[:5]).all()
+    assert np.array_equal(model.labels.counts, corpus.labels.counts)  # members have seen all in the end

@@ -117,7 +117,8 @@ def finish(
     """Fit the fuser, decide, train members again that are to be. With `thin`, members that add nothing are left out."""
     validation = cast(Dataset, split.dev)
     parts = [Part(one.member.name, one.model) for one in trained]
-    heard = Heard.of(candidates_of(parts, validation.x, split.labels, recipe.depth), validation, split.labels, run.seed)
+    candidates = candidates_of(parts, validation.x, split.labels, recipe.depth)
+    heard = Heard.of(candidates, validation, split.labels, run.seed, split.train)
     best, tried = fuse(heard, recipe.fuse_settings())
     table = table_of(trained, tried)
     report_fusing(tried)
