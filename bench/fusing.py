@@ -48,7 +48,7 @@ def main() -> None:
     trained = train_members(recipe, recipe.trained_members(), corpus, split, run)
     parts = [Part(one.member.name, one.model) for one in trained]
     said = candidates_of(parts, split.dev.x, split.labels, recipe.depth)
-    heard = Heard.of(said, split.dev, split.labels, args.seed)
+    heard = Heard.of(said, split.dev, split.labels, args.seed, split.train)
     print(f"{corpus.name}: {len(split.dev):,} points, {len(said) / len(split.dev):.0f} candidates a point")
     for one in trained:
         show(one.member.name, one.scores)
@@ -96,7 +96,7 @@ def cross_fitted(heard: Heard, sums: Sums, fit: Callable[[], Any]) -> Any:
     """p of each pair by models that have not seen the point."""
     values = np.zeros(len(heard.candidates))
     for points, first in zip(heard.parts(), sums.apart, strict=True):
-        X = features(heard.candidates, heard.labels, first)
+        X = features(heard.candidates, heard.seen, first)
         own = heard.pairs_of(points)
         rest = ~own & heard.counted
         values[own] = fit().fit(X[rest], heard.truth[rest] > 0).predict_proba(X[own])[:, 1]

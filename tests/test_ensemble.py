@@ -480,3 +480,33 @@ def test_why_there_is_no_dual_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "200 words" not in str(reason(["boat " * 200] * 3000, budget=600.0))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert "not installed: torch, transformers" in str(reason(["boat"] * 3000))
+
+
+def test_fusers_do_not_see_how_often_labels_are_true_of_the_points_they_are_fitted_on(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The counts of the corpus include its validation part: a label that is only there would be known to be true."""
+    plain, seen = course.fuse, []
+
+    def fuse(said: Heard, *args: Any) -> Any:
+        seen.append(said)
+        return plain(said, *args)
+
+    monkeypatch.setattr(course, "fuse", fuse)
+    model = ensemble(fuse="weights").fit(corpus, Run(seed=1))
+    split = corpus.with_validation(1)
+    assert np.array_equal(seen[0].seen.counts, split.train.label_counts())
+    assert (seen[0].seen.counts[:5] < corpus.labels.counts[:5]).all()
+    assert np.array_equal(model.labels.counts, corpus.labels.counts)  # members have seen all in the end
+
+
+def test_a_member_that_does_as_well_alone_is_the_model_of_the_default(tmp_path: Path) -> None:
+    corpus = topic_corpus(600, label_text=False)
+    model = longtail.recipe("auto", calibration="platt").fit(corpus, Run(seed=0))
+    rows = {row["what"]: row["mean"] for row in model.about["chosen_from"]}
+    assert model.recipe.name in ("xr-linear", "neighbours")
+    assert rows[model.recipe.name] >= max(rows.values()) - 0.1
+    assert model.predict(["boat"], 1).kind == "probability"
+    model.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    assert again.recipe == model.recipe and same(again.predict(["boat wind"], 3), model.predict(["boat wind"], 3))

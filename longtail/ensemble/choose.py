@@ -102,7 +102,7 @@ def fixed(heard: Heard, settings: FuseSettings) -> Fused:
     M = heard.candidates.members
     weights = check_weights(settings.weights, M) or (1 / M,) * M
     fuser = Sum(weights, "rank") if settings.fuse == "rank" else Sum(weights, "score", maps_of(heard))
-    values = fuser.values(heard.candidates, heard.labels)
+    values = fuser.values(heard.candidates, heard.seen)
     return Fused(settings.fuse, fuser, values, heard.scores(values))
 
 
@@ -132,7 +132,7 @@ def summed(heard: Heard, sums: Sums) -> Floats:
     """The weighted sum of each pair (P,), by the weights that were fitted without the point."""
     values = np.zeros(len(heard.candidates))
     for points, apart in zip(heard.parts(), sums.apart, strict=True):
-        values[heard.pairs_of(points)] = apart.values(heard.take(points).candidates, heard.labels)
+        values[heard.pairs_of(points)] = apart.values(heard.take(points).candidates, heard.seen)
     return values
 
 
@@ -175,15 +175,15 @@ def map_of(heard: Heard, m: int) -> Isotonic:
 
 def stack(heard: Heard, settings: FuseSettings, sums: Sums) -> Fused:
     """Boosted trees over what all members say and over their weighted sum, and the tail that suits them."""
-    X, parts = features(heard.candidates, heard.labels, sums.whole), heard.parts()
+    X, parts = features(heard.candidates, heard.seen, sums.whole), heard.parts()
     trees = grown(X, heard, np.ones(len(X), bool), settings.trees)
     found = trees(X) if len(parts) == 1 else np.zeros(len(X))  # one group of points: nothing is left to compare on
     for points, first in zip(parts, sums.apart, strict=True):
         own = heard.pairs_of(points)
         if not own.all():
-            X = features(heard.candidates, heard.labels, first)
+            X = features(heard.candidates, heard.seen, first)
             found[own] = grown(X, heard, ~own, settings.trees)(X[own])
-    by_tail = {tail: tempered(found, heard.candidates, heard.labels, tail) for tail in tails_of(settings)}
+    by_tail = {tail: tempered(found, heard.candidates, heard.seen, tail) for tail in tails_of(settings)}
     others = [summed(heard, sums), *(heard.alone(m) for m in range(heard.candidates.members))]
     best = best_tail(heard, by_tail, others)
     values = by_tail[best].copy()

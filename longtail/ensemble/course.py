@@ -6,6 +6,7 @@ say of it, and scored by cross-fitting. Then the members that train quickly are 
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from longtail.core.model import Model
 from longtail.core.run import Run
 from longtail.data.corpus import Corpus
 from longtail.data.dataset import Dataset
-from longtail.decide import Rule, decide_ranking, depth_for
+from longtail.decide import Rule, decide_ranking, depth_for, fit_decision
 from longtail.ensemble.checkpoint import Kept
 from longtail.ensemble.choose import Fused, fuse, thinned
 from longtail.ensemble.fuser import Sum
@@ -113,11 +114,15 @@ def train_member(member: Member, corpus: Corpus, split: Corpus, run: Run, kept: 
 
 def finish(
     recipe: Ensemble, trained: Sequence[Trained], corpus: Corpus, split: Corpus, run: Run, thin: bool = False
-) -> EnsembleModel:
-    """Fit the fuser, decide, train members again that are to be. With `thin`, members that add nothing are left out."""
+) -> Model:
+    """Fit the fuser, decide, train members again that are to be.
+
+    With `thin`, members that add nothing are left out; if one is left, its own model is returned.
+    """
     validation = cast(Dataset, split.dev)
     parts = [Part(one.member.name, one.model) for one in trained]
-    heard = Heard.of(candidates_of(parts, validation.x, split.labels, recipe.depth), validation, split.labels, run.seed)
+    candidates = candidates_of(parts, validation.x, split.labels, recipe.depth)
+    heard = Heard.of(candidates, validation, split.labels, run.seed, split.train)
     best, tried = fuse(heard, recipe.fuse_settings())
     table = table_of(trained, tried)
     report_fusing(tried)
@@ -126,23 +131,33 @@ def finish(
         for one in [one for m, one in enumerate(trained) if m not in kept]:
             log.info("member %s adds nothing and is left out", one.member.name)
         trained, heard = [trained[m] for m in kept], heard.of_members(kept)
-    decision, decided = decide(recipe, heard, best, run)
-    parts = [again(recipe, one, corpus, split, run) for one in trained]
-    model = EnsembleModel(recipe.settled(parts, best.fuser), corpus.labels, parts, best.fuser, recipe.depth)
-    model.decision = decision
-    model.about |= {
-        "validation": {
-            "source": "dev" if corpus.dev is not None else "held out of train",
-            "points": len(validation),
-            "digest": validation.digest(),
-            "scores": {name: round(score, 3) for name, score in heard.report(best.values).scores.items()},
-        },
-        "fused": best.fuser.told(),
-        "members": [one.told() for one in trained],
-        "chosen_from": table,
+    model: Model
+    if thin and len(trained) == 1:
+        model, decided = alone(recipe, trained[0], corpus, split, run)
+    else:
+        decision, decided = decide(recipe, heard, best, run)
+        parts = [again(recipe, one, corpus, split, run) for one in trained]
+        model = EnsembleModel(recipe.settled(parts, best.fuser), corpus.labels, parts, best.fuser, recipe.depth)
+        model.decision = decision
+        model.about |= {"fused": best.fuser.told(), "members": [one.told() for one in trained]}
+    model.about["validation"] = {
+        "source": "dev" if corpus.dev is not None else "held out of train",
+        "points": len(validation),
+        "digest": validation.digest(),
+        "scores": {name: round(score, 3) for name, score in heard.report(best.values).scores.items()},
     }
-    model.about |= decided
+    model.about |= decided | {"chosen_from": table}
     return model
+
+
+def alone(recipe: Ensemble, one: Trained, corpus: Corpus, split: Corpus, run: Run) -> tuple[Model, dict[str, Any]]:
+    """The model of one member, with the probabilities and the cut-off that the ensemble was to have."""
+    rule = Rule.parse(recipe.cut_off)
+    decision, decided = fit_decision(one.model, cast(Dataset, split.dev), recipe.calibration, rule, run.seed)
+    model = copy.copy(again(recipe, one, corpus, split, run).model)
+    model.recipe = replace(recipe_of(model), calibration=recipe.calibration, cut_off=recipe.cut_off)
+    model.decision, model.about = decision, dict(model.about)
+    return model, decided
 
 
 def decide(recipe: Ensemble, heard: Heard, best: Fused, run: Run) -> tuple[Decision | None, dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,27 @@ FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """The candidates of the points of `data` over `labels`; `fold` (N,) keeps points of one group together."""
+    """The candidates of the points of `data` over `labels`; `fold` (N,) keeps points of one group together.
+
+    `seen` are the same labels with the counts of the points that the members were trained on. Fusers look at these:
+    the counts of `labels` may include the points of `data`, and would tell which labels are true of any of them.
+    """
 
     candidates: Candidates
     data: Dataset
     labels: Labels
+    seen: Labels
     fold: NDArray[np.int64]
 
     @classmethod
-    def of(cls, candidates: Candidates, data: Dataset, labels: Labels, seed: int) -> Heard:
-        """With the points divided for cross-fitting."""
-        return cls(candidates, data, labels, folds(data, seed, FOLDS))
+    def of(
+        cls, candidates: Candidates, data: Dataset, labels: Labels, seed: int, trained_on: Dataset | None = None
+    ) -> Heard:
+        """With the points divided for cross-fitting; members were trained on `trained_on`, if it is given."""
+        seen = labels
+        if trained_on is not None:
+            seen = labels.with_counts(trained_on.label_counts(), len(trained_on))
+        return cls(candidates, data, labels, seen, folds(data, seed, FOLDS))
 
     @functools.cached_property
     def truth(self) -> NDArray[np.float32]:
@@ -48,13 +58,12 @@ class Heard:
 
     def take(self, points: NDArray[np.bool_]) -> Heard:
         """What is said of some points (N,)."""
-        return Heard(
-            self.candidates.take(points), self.data.take(np.flatnonzero(points)), self.labels, self.fold[points]
-        )
+        data, kept = self.data.take(np.flatnonzero(points)), self.candidates.take(points)
+        return replace(self, candidates=kept, data=data, fold=self.fold[points])
 
     def of_members(self, members: Sequence[int]) -> Heard:
         """What some of the members say."""
-        return Heard(self.candidates.of_members(members), self.data, self.labels, self.fold)
+        return replace(self, candidates=self.candidates.of_members(members))
 
     def parts(self) -> list[NDArray[np.bool_]]:
         """The points of each fold (N,)."""

@@ -187,9 +187,8 @@ def costs(model: Model, x: Inputs) -> dict[str, Any]:
 def timed(model: Model, trained: Sequence[Trained], x: Inputs) -> list[dict[str, Any]]:
     """The table of what was tried with the costs of members, and those of the model where it is the row that won."""
     own = {one.member.name: costs(one.model, x) for one in trained}
-    fused = "fused: stack" if model.about["fused"]["by"] == "stack" else "fused: weights"
-    if len(model.about["members"]) == len(trained):
-        own[fused] = costs(model, x)
+    if len(model.about.get("members", [])) == len(trained):
+        own["fused: stack" if model.about["fused"]["by"] == "stack" else "fused: weights"] = costs(model, x)
     unknown = {"ms": "–", "MB": "–"}
     return [row | own.get(row["what"], unknown) for row in model.about["chosen_from"]]
 
