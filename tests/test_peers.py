@@ -220,6 +220,7 @@ def small_environment(made_for: Peer, tmp_path: Path) -> None:
 
 
 def test_the_command_records_each_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     write_corpus(topic_corpus(), tmp_path / "topics")
     works, crashes = peer(), replace(peer(how="crash"), name="crashes", installs=((),))
     monkeypatch.setattr(listed, "PEERS", {"crashes": crashes, "nearest": works})
@@ -296,7 +297,8 @@ def test_a_real_peer_end_to_end(tmp_path: Path) -> None:
 # ---- the list
 
 
-def test_the_list_has_every_peer_with_version_and_licence(capsys: Capture) -> None:
+def test_the_list_has_every_peer_with_version_and_licence(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     assert main(["peers", "--list"]) == 0
     out = capsys.readouterr().out
     for one in PEERS.values():

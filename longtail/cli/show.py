@@ -31,6 +31,9 @@ class Output(Console):
         raise BrokenPipeError
 
 
+NAME = 12  # characters that the first column of a table keeps on a narrow terminal
+
+
 def console() -> Console:
     """The console on which commands show their results."""
     return Output()
@@ -42,7 +45,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | No
     made = light_table(show_header=any(columns))
     for i, name in enumerate(columns):
         numeric = bool(rows) and all(_is_number(row[i]) for row in rows)
-        made.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        # on a narrow terminal many columns of numbers would leave nothing of the name in front of them
+        least = min(NAME, max((len(row[i]) for row in rows), default=0)) if i == 0 else None
+        made.add_column(name, justify="right" if numeric else "left", overflow="fold", min_width=least)
     for row in rows:
         made.add_row(*map(escape, row))
     return Group(
